@@ -9,6 +9,7 @@ from podlife.apiserver.admission import AdmissionChain
 from podlife.apiserver.admission.certificate_requester import name_requester
 from podlife.apiserver.admission.cluster_ip_allocator import allocate_cluster_ips
 from podlife.apiserver.admission.dynamic import DynamicAdmission
+from podlife.apiserver.admission.limit_ranger import enforce_limits, set_limit_defaults
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.admission.node_restriction import restrict_nodes
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
@@ -53,7 +54,14 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
     addresses = allocate_cluster_ips(store)
     pods = (default_priority(store), tolerations)
-    plugins = (namespace_lifecycle, *pods, restrict_nodes, addresses, name_requester)
+    plugins = (
+        namespace_lifecycle,
+        set_limit_defaults(store),
+        *pods,
+        restrict_nodes,
+        addresses,
+        name_requester,
+    )
     catalog = ResourceCatalog()
     nodes = StoreNodeView(store)
 
@@ -64,7 +72,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     webhooks = WebhookDispatcher(store, call_webhook, offload, catalog.equivalents, may)
     policies = PolicyDispatcher(store, catalog.equivalents, catalog.find_kind, may)
     dynamic = DynamicAdmission(store.count, webhooks, policies, run_in_thread)
-    chain = AdmissionChain(plugins, store.get)
+    chain = AdmissionChain(plugins, store.get, (enforce_limits(store),))
     chance = chance or random.SystemRandom()
     registry = Registry(store, clock, chain, chance, catalog, tracks_managers, dynamic, call_webhook)
     serve_definitions(registry)

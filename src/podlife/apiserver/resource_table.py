@@ -74,6 +74,7 @@ RESOURCES: tuple[Resource, ...] = (
         warning="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     ),
     _core("Event", strategies.EVENTS, printers.EVENTS, "ev"),
+    _core("LimitRange", strategies.LIMIT_RANGES, printers.PLAIN, "limits"),
     _core(
         "Namespace",
         strategies.NAMESPACES,
@@ -121,6 +122,7 @@ RESOURCES: tuple[Resource, ...] = (
         "rc",
         **_SCALABLE,
     ),
+    _core("ResourceQuota", strategies.RESOURCE_QUOTAS, printers.RESOURCE_QUOTAS, "quota", **_STATUS),
     _core("Secret", strategies.SECRETS, printers.SECRETS),
     _core("ServiceAccount", strategies.SERVICE_ACCOUNTS, printers.SERVICE_ACCOUNTS, "sa"),
     _core("Service", strategies.SERVICES, printers.SERVICES, "svc", **_IN_ALL),

@@ -29,6 +29,7 @@ ENDPOINTS = "endpoints-controller"
 ENDPOINT_SLICES = "endpointslice-controller"
 ENDPOINT_MIRRORING = "endpointslice-mirroring-controller"
 SERVICE_ACCOUNT = "serviceaccount-controller"
+RESOURCE_QUOTA = "resourcequota-controller"
 ROOT_CA_PUBLISHER = "root-ca-certificate-publisher-controller"
 
 _ABOUT = {
@@ -50,6 +51,7 @@ _ABOUT = {
     ENDPOINT_MIRRORING: "EndpointSlices of the Endpoints that users write for Services without a selector",
     SERVICE_ACCOUNT: "a service account `default` in every namespace",
     ROOT_CA_PUBLISHER: "a ConfigMap `kube-root-ca.crt` with the API server's CA in every namespace",
+    RESOURCE_QUOTA: "what ResourceQuotas limit and how much of it is used",
     OUT_OF_SERVICE: "releases pods and volumes of nodes that are confirmed dead; only if named",
 }
 # Names from before kube-controller-manager 1.28, which it still accepts, if not the short name.
@@ -77,7 +79,7 @@ _NOT_HERE = frozenset(
         *("persistentvolume-attach-detach", "persistentvolume-binder", "persistentvolume-expander"),
         *("persistentvolume-protection", "persistentvolumeclaim-protection", "podcertificaterequest-cleaner"),
         *("podgroup-protection", "resourceclaim", "resourcepoolstatusrequest"),
-        *("resourcequota", "selinux-warning", "service-cidr", "service-lb"),
+        *("selinux-warning", "service-cidr", "service-lb"),
         *("serviceaccount-token", "storage-version-migrator"),
         *("storageversion-garbage-collector", "token-cleaner", "ttl"),
         *("validatingadmissionpolicy-status", "volumeattributesclass-protection"),
@@ -197,6 +199,7 @@ _OTHERS = (
     CatalogEntry(ENDPOINT_SLICES, _made_by("podlife.endpoints", "EndpointSliceController")),
     CatalogEntry(ENDPOINTS, _made_by("podlife.endpoints", "EndpointsController")),
     CatalogEntry(ENDPOINT_MIRRORING, _made_by("podlife.endpoints", "EndpointSliceMirroringController")),
+    CatalogEntry(RESOURCE_QUOTA, _made_by("podlife.resourcequota", "ResourceQuotaController")),
     CatalogEntry(SERVICE_ACCOUNT, _made_by("podlife.serviceaccount", "ServiceAccountController")),
     CatalogEntry(ROOT_CA_PUBLISHER, _made_by("podlife.serviceaccount", "RootCaCertPublisher")),
     CatalogEntry(

@@ -16,6 +16,7 @@ from podlife.apiserver.registry.metadata import (
     give_identity,
 )
 from podlife.apiserver.registry.object_codec import encode_stored, encoder
+from podlife.apiserver.registry.quota_charges import charged
 from podlife.apiserver.registry.request_body import bad_request, check_bytes, fit_managers, read_object
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.webhook_admission import WebhookAdmission
@@ -62,7 +63,7 @@ async def create_object(
     is_generated = not asked_for and "generateName" in meta
     for _ in range(_NAME_DRAWS):
         try:
-            return await _store(scope, obj, dry_run=dry_run)
+            return await _store(scope, obj, asked_for, dry_run=dry_run)
         except MismatchError:
             if not is_generated:
                 raise scope.already_exists(meta["name"]) from None
@@ -76,6 +77,7 @@ def _make_ready(scope: RequestScope, obj: Object, asked_for: str, *, is_applied:
     """Prepare and check a new object before it is stored."""
     _admit(scope, obj, asked_for, is_applied=is_applied)
     _prepare(scope, obj)
+    scope.registry.admission.validate(scope.admission(Operation.CREATE, name=asked_for, new=obj))
 
 
 async def _make_ready_with(
@@ -90,6 +92,7 @@ async def _make_ready_with(
     adopt_namespace(scope, new["metadata"])
     await offload(lambda: _prepare(scope, new), body, encode(new), is_costly=is_costly)
     fit_managers(new, is_applied=is_applied)
+    scope.registry.admission.validate(scope.admission(Operation.CREATE, name=asked_for, new=new))
     await webhooks.validate(new)
     _check_namespace_again(scope, new, asked_for)
     return new
@@ -119,17 +122,20 @@ def _prepare(scope: RequestScope, obj: Object) -> None:
     scope.warnings.extend(strategy.warnings(obj))
 
 
-async def _store(scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
+async def _store(scope: RequestScope, obj: Object, asked_for: str, *, dry_run: bool) -> bytes:
     key = scope.key_of(scope.namespace, obj["metadata"]["name"])
     stored = await to_storage(scope.resource, obj)
     if stored is not obj:
         check_bytes(encode(stored))
-    if dry_run:
-        if scope.registry.store.get(key) is not None:
+    store = scope.registry.store
+    attributes = scope.admission(Operation.CREATE, name=asked_for, new=obj)
+    async with charged(store, attributes, scope.now) as charges:
+        if not dry_run:
+            record, *_ = await store.commit(Put(key, encoder(stored), expected=0), *charges)
+            value = record.value
+        elif store.get(key) is not None:
             raise MismatchError("exists")
-        value = encode_stored(stored)
-    else:
-        [record] = await scope.registry.store.commit(Put(key, encoder(stored), expected=0))
-        value = record.value
+        else:
+            value = encode_stored(stored)
     [shown] = await in_version(scope.resource, [value])
     return shown

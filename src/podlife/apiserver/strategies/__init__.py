@@ -49,6 +49,7 @@ from podlife.apiserver.strategies.core.pod.strategy import (
     ResizeStrategy,
 )
 from podlife.apiserver.strategies.core.pod.template import PodTemplateStrategy
+from podlife.apiserver.strategies.core.quotas import LimitRangeStrategy, ResourceQuotaStrategy
 from podlife.apiserver.strategies.core.services import (
     EndpointsStrategy,
     ServiceStrategy,
@@ -86,6 +87,7 @@ __all__ = [
     "INGRESSES",
     "JOBS",
     "LEASES",
+    "LIMIT_RANGES",
     "MUTATING_POLICIES",
     "MUTATING_POLICY_BINDINGS",
     "MUTATING_WEBHOOKS",
@@ -103,6 +105,7 @@ __all__ = [
     "PRIORITY_LEVEL_CONFIGURATIONS",
     "REPLICATION_CONTROLLERS",
     "REPLICA_SETS",
+    "RESOURCE_QUOTAS",
     "ROLES",
     "ROLE_BINDINGS",
     "RUNTIME_CLASSES",
@@ -144,6 +147,8 @@ CONTROLLER_REVISIONS = ControllerRevisionStrategy()
 JOBS = JobStrategy()
 CRON_JOBS = CronJobStrategy()
 LEASES = LeaseStrategy()
+LIMIT_RANGES = LimitRangeStrategy()
+RESOURCE_QUOTAS = ResourceQuotaStrategy()
 CUSTOM_RESOURCE_DEFINITIONS = CustomResourceDefinitionStrategy()
 POD_DISRUPTION_BUDGETS = PodDisruptionBudgetStrategy()
 FLOW_SCHEMAS = FlowSchemaStrategy()
