@@ -40,10 +40,10 @@ import (
 
 var roots = map[string][]any{
 	"v1": {
-		corev1.Binding{}, corev1.ConfigMap{}, corev1.Endpoints{}, corev1.Event{}, corev1.Namespace{}, corev1.Node{},
+		corev1.Binding{}, corev1.ConfigMap{}, corev1.Endpoints{}, corev1.Event{}, corev1.LimitRange{}, corev1.Namespace{}, corev1.Node{},
 		corev1.PersistentVolume{}, corev1.PersistentVolumeClaim{}, corev1.Pod{}, corev1.PodAttachOptions{},
 		corev1.PodExecOptions{}, corev1.PodTemplate{},
-		corev1.ReplicationController{}, corev1.Secret{}, corev1.Service{}, corev1.ServiceAccount{},
+		corev1.ReplicationController{}, corev1.ResourceQuota{}, corev1.Secret{}, corev1.Service{}, corev1.ServiceAccount{},
 		metav1.DeleteOptions{}, metav1.Status{},
 	},
 	"admissionregistration.k8s.io/v1": {
