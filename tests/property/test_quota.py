@@ -64,7 +64,8 @@ async def _take_turns(client: Client, prefix: str, turns: list[Turn], observer: 
                 await client.create(PODS, {"metadata": {"name": name}, "spec": spec}, "default")
                 made.append(name)
             except ForbiddenError as error:
-                assert "exceeded quota: q" in str(error)
+                if "exceeded quota: q" not in str(error):
+                    raise
         elif made:
             options = DeleteOptions(grace_period_seconds=0)
             await client.delete(PODS, made.pop(), "default", options=options)

@@ -1,6 +1,6 @@
-"""Records golden outcomes with kube-controller-manager on kube-apiserver: `python -m tests.resourcequota.record [name ...]`.
+"""Records golden outcomes: `python -m tests.resourcequota.record [name ...]`.
 
-Needs `make real-parts`.
+Plays scenarios with kube-controller-manager on kube-apiserver. Needs `make real-parts`.
 """
 
 from __future__ import annotations

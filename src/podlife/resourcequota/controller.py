@@ -68,10 +68,16 @@ class _Replenish:
         """Admission has charged it."""
 
     def on_update(self, old: Consumer | MetadataOnly, new: Consumer | MetadataOnly) -> None:
-        is_recreated = old.metadata.uid != new.metadata.uid
+        before, after = old.metadata, new.metadata
         is_changed = isinstance(old, Consumer) and isinstance(new, Consumer) and old.uses != new.uses
-        if is_recreated or is_changed:
+        if is_changed or before.uid != after.uid:
             self.on_delete(new)
+        elif before.deletion_timestamp is None and after.deletion_timestamp is not None:
+            # A pod is charged until it should have ended.
+            wait = after.deletion_timestamp - self._controller.clock.now()
+            grace_seconds = (after.deletion_grace_period_seconds or 0) + 1
+            seconds = max(0.0, wait.total_seconds()) + grace_seconds
+            self._controller.replenish(self._kind, after.namespace, seconds=seconds)
 
     def on_delete(self, obj: Consumer | MetadataOnly) -> None:
         self._controller.replenish(self._kind, obj.metadata.namespace)
@@ -91,7 +97,7 @@ class ResourceQuotaController:
         workers: int = 5,
     ) -> None:
         self._client = plane.client
-        self._clock = plane.clock
+        self.clock = plane.clock
         self._resync_seconds = resync_seconds
         self._discovery_seconds = discovery_seconds
         # What the server has, by `deployments.apps`; None before the first discovery.
@@ -131,11 +137,12 @@ class ResourceQuotaController:
     def on_delete(self, quota: _Quota) -> None:
         """What is not wanted any more is no longer watched after the next resync."""
 
-    def replenish(self, kind: str, namespace: str) -> None:
+    def replenish(self, kind: str, namespace: str, *, seconds: float = 0.0) -> None:
+        """Count again what the quotas of this kind limit, now or later."""
         evaluator = evaluator_of(kind)
         for quota in self._quotas.cache.by_index(_BY_NAMESPACE, namespace):
             if evaluator is not None and evaluator.names(quota.hard):
-                self.on_add(quota)
+                self.queue.add_after((namespace, quota.metadata.name), seconds)
 
     # What the server has
 
@@ -240,7 +247,7 @@ class ResourceQuotaController:
                 objects: list[Object] = [{}] * len(listed.items)
             else:
                 objects = (await self._client.list_all(ref, namespace)).items
-            total |= usage_of({"spec": quota.spec}, evaluator, objects, self._clock.now())
+            total |= usage_of({"spec": quota.spec}, evaluator, objects, self.clock.now())
         return total
 
     async def _write(self, quota: _Quota, used: Usage) -> None:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.controller import ControlPlane
 from podlife.resourcequota import ResourceQuotaController
 from podlife.testing import LoopClock, virtual_time
@@ -24,7 +25,8 @@ async def test_it_ends_as_with_theirs(name: str) -> None:
     await prepare(client)
     plane = ControlPlane(connect(handler), clock=LoopClock())
     plane.add(ResourceQuotaController(plane))
-    async with at_work(plane.run):
+    definitions = CustomResourceDefinitionController(handler.registry)
+    async with at_work(definitions.run), at_work(plane.run):
         await asyncio.sleep(1)
         complaint = await play(client, name)
     if complaint:

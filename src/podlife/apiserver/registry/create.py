@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podlife.api.codec import Object, encode
 from podlife.api.names import generate_name
-from podlife.apiserver.admission import Operation
+from podlife.apiserver.admission import AdmissionRequest, Operation
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.conversion import in_version, to_storage
@@ -63,7 +63,7 @@ async def create_object(
     is_generated = not asked_for and "generateName" in meta
     for _ in range(_NAME_DRAWS):
         try:
-            return await _store(scope, obj, asked_for, dry_run=dry_run)
+            return await _store(scope, obj, dry_run=dry_run)
         except MismatchError:
             if not is_generated:
                 raise scope.already_exists(meta["name"]) from None
@@ -77,7 +77,7 @@ def _make_ready(scope: RequestScope, obj: Object, asked_for: str, *, is_applied:
     """Prepare and check a new object before it is stored."""
     _admit(scope, obj, asked_for, is_applied=is_applied)
     _prepare(scope, obj)
-    scope.registry.admission.validate(scope.admission(Operation.CREATE, name=asked_for, new=obj))
+    scope.registry.admission.validate(_about_to_be_stored(scope, obj))
 
 
 async def _make_ready_with(
@@ -92,7 +92,7 @@ async def _make_ready_with(
     adopt_namespace(scope, new["metadata"])
     await offload(lambda: _prepare(scope, new), body, encode(new), is_costly=is_costly)
     fit_managers(new, is_applied=is_applied)
-    scope.registry.admission.validate(scope.admission(Operation.CREATE, name=asked_for, new=new))
+    scope.registry.admission.validate(_about_to_be_stored(scope, new))
     await webhooks.validate(new)
     _check_namespace_again(scope, new, asked_for)
     return new
@@ -122,14 +122,18 @@ def _prepare(scope: RequestScope, obj: Object) -> None:
     scope.warnings.extend(strategy.warnings(obj))
 
 
-async def _store(scope: RequestScope, obj: Object, asked_for: str, *, dry_run: bool) -> bytes:
+def _about_to_be_stored(scope: RequestScope, obj: Object) -> AdmissionRequest:
+    """What is only validated has its name, even if that was generated."""
+    return scope.admission(Operation.CREATE, name=obj["metadata"]["name"], new=obj)
+
+
+async def _store(scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
     key = scope.key_of(scope.namespace, obj["metadata"]["name"])
     stored = await to_storage(scope.resource, obj)
     if stored is not obj:
         check_bytes(encode(stored))
     store = scope.registry.store
-    attributes = scope.admission(Operation.CREATE, name=asked_for, new=obj)
-    async with charged(store, attributes, scope.now) as charges:
+    async with charged(store, _about_to_be_stored(scope, obj), scope.now) as charges:
         if not dry_run:
             record, *_ = await store.commit(Put(key, encoder(stored), expected=0), *charges)
             value = record.value

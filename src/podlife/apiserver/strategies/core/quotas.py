@@ -152,7 +152,10 @@ class LimitRangeStrategy(Strategy):
     creates_on_update = True
 
     def default(self, obj: Object) -> None:
-        for item in obj.setdefault("spec", {}).setdefault("limits", []) or ():
+        spec = obj.setdefault("spec", {})
+        # As upstream stores an empty list.
+        spec["limits"] = spec.get("limits") or None
+        for item in spec["limits"] or ():
             if item["type"] == "Container":
                 _fill(item, "default", "max")
                 _fill(item, "defaultRequest", "default")
