@@ -53,6 +53,9 @@ _CONTENTS: dict[str, Object] = {
         "firstTimestamp": "2030-01-01T00:00:00Z",
         "lastTimestamp": "2030-01-01T00:00:00Z",
     },
+    "limitranges": {
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}, "default": {"cpu": "1"}}]}
+    },
     "namespaces": {},
     "nodes": {"spec": {"podCIDR": "10.1.0.0/24"}},
     "persistentvolumeclaims": {
@@ -64,6 +67,7 @@ _CONTENTS: dict[str, Object] = {
     # Bound, so that a delete has a grace.
     "pods": {"spec": {"nodeName": "somewhere", "containers": [_CONTAINER]}},
     "replicationcontrollers": {"spec": {"replicas": 1, "selector": _LABELS, "template": _TEMPLATE}},
+    "resourcequotas": {"spec": {"hard": {"pods": "100000", "requests.cpu": "100000"}}},
     "secrets": {"type": "Opaque", "data": {"key": "dmFsdWU="}},
     "serviceaccounts": {},
     "services": {"spec": {"selector": _LABELS, "ports": [{"port": 80}]}},

@@ -391,6 +391,9 @@ async def what_is_invalid_or_exists_is_not_charged(stage: Stage) -> AsyncIterato
     await stage.pod("one")
     await stage.pod("one")
     await stage.pod("Invalid_Name")
+    await stage.pod("two")
+    # Theirs has charged for the second `one` until it counts again.
+    await stage.delete(PODS, "two")
     yield
 
 
