@@ -14,11 +14,12 @@ from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.admission.node_restriction import restrict_nodes
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
 from podlife.apiserver.admission.policies import PolicyDispatcher
+from podlife.apiserver.admission.role_escalation import prevent_escalation
 from podlife.apiserver.admission.webhooks import Call, CallError, ClientConfig, WebhookDispatcher
 from podlife.apiserver.apiextensions.controller import serve_definitions
 from podlife.apiserver.audit import Auditor
-from podlife.apiserver.authn import Authenticator, UserInfo
-from podlife.apiserver.authz import Attributes, Decision, authorize
+from podlife.apiserver.authn import Authenticator
+from podlife.apiserver.authz import Authorizer, RbacPolicy
 from podlife.apiserver.authz.node_authorizer import StoreNodeView
 from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.endpoints import ApiHandler
@@ -54,6 +55,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
     addresses = allocate_cluster_ips(store)
     pods = (default_priority(store), tolerations)
+    authorizer = Authorizer(StoreNodeView(store), RbacPolicy(store))
     plugins = (
         namespace_lifecycle,
         set_limit_defaults(store),
@@ -61,13 +63,10 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
         restrict_nodes,
         addresses,
         name_requester,
+        prevent_escalation(authorizer),
     )
     catalog = ResourceCatalog()
-    nodes = StoreNodeView(store)
-
-    def may(user: UserInfo, attributes: Attributes) -> Decision:
-        return authorize(user, attributes, nodes)
-
+    may = authorizer.authorize
     call_webhook = call_webhook or _unreachable
     webhooks = WebhookDispatcher(store, call_webhook, offload, catalog.equivalents, may)
     policies = PolicyDispatcher(store, catalog.equivalents, catalog.find_kind, may)
@@ -79,7 +78,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     return ApiHandler(
         registry,
         authenticator,
-        nodes,
+        authorizer,
         kubelet_proxy,
         ApiServerMetrics(registry.catalog),
         sign_node_request,

@@ -39,6 +39,8 @@ from podlife.apiserver.http import HttpLimits, HttpServer
 from podlife.apiserver.identities import Identities, prepare_identities, write_kubeconfigs
 from podlife.apiserver.namespace import NamespaceController
 from podlife.apiserver.policy_status import PolicyStatusController
+from podlife.apiserver.role_aggregation import RoleAggregationController
+from podlife.apiserver.role_reconciliation import reconcile_roles
 from podlife.apiserver.settings import ApiServerSettings
 from podlife.apiserver.storage import MemoryStore, SqliteStore, Store
 from podlife.apiserver.storage.data_dir import DataDir
@@ -97,6 +99,7 @@ class ApiServer:
                         FlowSchemaStatusController,
                         LocalApiServiceController,
                         PolicyStatusController,
+                        RoleAggregationController,
                     )
                 ]
                 if handler.aggregator is not None:
@@ -146,6 +149,7 @@ class ApiServer:
         stack.push_async_callback(remote.close)
         handler.aggregator = Aggregator(handler.registry, remote)
         await create_system_objects(handler.registry)
+        await reconcile_roles(handler.registry)
         await register_built_in(handler.registry)
         if not self._settings.tls_cert_file:
             authorities = [each.authority_file for each in (identities.ca, identities.front_proxy_ca)]

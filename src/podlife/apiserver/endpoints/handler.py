@@ -15,7 +15,7 @@ from podlife.api import status
 from podlife.api.codec import encode
 from podlife.apiserver.audit import AuditContext, Auditor
 from podlife.apiserver.authn import Authenticator, UserInfo
-from podlife.apiserver.authz import Attributes, NodeView, authorize, forbidden
+from podlife.apiserver.authz import Attributes, Authorizer, forbidden, selected_name
 from podlife.apiserver.endpoints import certificate_signing_requests, non_resource_urls, request_info, reviews
 from podlife.apiserver.endpoints.certificate_signing_requests import SignRequest
 from podlife.apiserver.endpoints.impersonation import act_as
@@ -77,7 +77,7 @@ class ApiHandler:
 
     registry: Registry
     authenticator: Authenticator
-    nodes: NodeView
+    authorizer: Authorizer
     kubelet_proxy: KubeletProxy | None
     metrics: ApiServerMetrics
     sign_node_request: SignRequest | None = None
@@ -210,7 +210,7 @@ class ApiHandler:
         return user
 
     def _authorize(self, user: UserInfo, attributes: Attributes, audit: AuditContext | None = None) -> None:
-        decision = authorize(user, attributes, self.nodes)
+        decision = self.authorizer.authorize(user, attributes)
         if audit is not None:
             audit.decided(decision)
         if not decision.allowed:
@@ -228,7 +228,7 @@ class ApiHandler:
         elif resource.group in ("authorization.k8s.io", "authentication.k8s.io"):
             now = self.registry.clock.now()
             return await offload(
-                lambda: reviews.answer(scope, self.authenticator, self.nodes, now), scope.request.body
+                lambda: reviews.answer(scope, self.authenticator, self.authorizer, now), scope.request.body
             )
         elif resource.group == "certificates.k8s.io" and verb == "create" and not (scope.name or subresource):
             return await certificate_signing_requests.create(scope, self.sign_node_request)
@@ -266,15 +266,20 @@ class ApiHandler:
 def _attributes(request: Request, info: request_info.RequestInfo | None) -> Attributes:
     if info is None:
         return Attributes(verb=request.method.lower(), path=request.path)
+    verb, name = request_info.verb_of(request, info), info.name
+    selector = request.query.get("fieldSelector")
+    if selector and not name and verb != "create":
+        # A list that selects one name is about that object.
+        name = selected_name(selector)
     return Attributes(
-        verb=request_info.verb_of(request, info),
+        verb=verb,
         group=info.group,
         resource=info.plural,
         subresource=info.subresource,
         namespace=info.namespace,
-        name=info.name,
+        name=name,
         path=request.path,
-        field_selector=request.query.get("fieldSelector"),
+        field_selector=selector,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import FieldError, bad_value, invalid
 from podlife.apiserver.authn import Authenticator, UserInfo
-from podlife.apiserver.authz import Attributes, NodeView, authorize, rules_for
+from podlife.apiserver.authz import Attributes, Authorizer
 from podlife.apiserver.registry import RequestScope, response
 from podlife.apiserver.registry.field_managers import track
 from podlife.apiserver.registry.object_codec import with_type
@@ -24,44 +24,46 @@ from podlife.wire import Response
 _GROUP = "authorization.k8s.io"
 
 
-def answer(scope: RequestScope, authenticator: Authenticator, nodes: NodeView, now: datetime) -> Response:
+def answer(
+    scope: RequestScope, authenticator: Authenticator, authorizer: Authorizer, now: datetime
+) -> Response:
     scope.dry_run("CreateOptions")
     to = response.representation(scope, has_tables=False)
     body = with_type(scope.resource, read_object(scope))
-    answered = encode(_review(scope, body, authenticator, nodes, now))
+    answered = encode(_review(scope, body, authenticator, authorizer, now))
     shown = to.finish(convert(scope.resource, answered, to, now=now.timestamp()))
     return Response(201, shown, to.media_type, response.headers(scope))
 
 
 def _review(
-    scope: RequestScope, body: Object, authenticator: Authenticator, nodes: NodeView, now: datetime
+    scope: RequestScope, body: Object, authenticator: Authenticator, authorizer: Authorizer, now: datetime
 ) -> Object:
     if body.get("metadata") is not None:
         # Those that answer with the review that was sent answer with its managers, too.
         track(scope, body, None)
     match scope.resource.plural:
         case "selfsubjectaccessreviews":
-            return review_access(scope.user, body, nodes)
+            return review_access(scope.user, body, authorizer)
         case "selfsubjectrulesreviews":
-            return review_rules(scope.user, body)
+            return review_rules(scope.user, body, authorizer)
         case "subjectaccessreviews":
-            return review_subject_access(body, nodes)
+            return review_subject_access(body, authorizer)
         case "localsubjectaccessreviews":
-            return review_subject_access(body, nodes, namespace=scope.namespace)
+            return review_subject_access(body, authorizer, namespace=scope.namespace)
         case "tokenreviews":
             return review_token(body, authenticator)
         case _:
             return review_self(scope.user, now)
 
 
-def review_access(user: UserInfo, body: Object, nodes: NodeView) -> Object:
+def review_access(user: UserInfo, body: Object, authorizer: Authorizer) -> Object:
     """SelfSubjectAccessReview."""
     spec = body.get("spec") or {}
     _check("SelfSubjectAccessReview", _spec_errors(spec))
-    return _with_status(body, _access_status(user, spec, nodes))
+    return _with_status(body, _access_status(user, spec, authorizer))
 
 
-def review_subject_access(body: Object, nodes: NodeView, *, namespace: str = "") -> Object:
+def review_subject_access(body: Object, authorizer: Authorizer, *, namespace: str = "") -> Object:
     """SubjectAccessReview or, with a namespace, LocalSubjectAccessReview."""
     spec = body.get("spec") or {}
     errors = _spec_errors(spec)
@@ -71,27 +73,22 @@ def review_subject_access(body: Object, nodes: NodeView, *, namespace: str = "")
         errors += _local_errors(spec, namespace)
     _check("LocalSubjectAccessReview" if namespace else "SubjectAccessReview", errors)
     user = UserInfo(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()))
-    return _with_status(body, _access_status(user, spec, nodes))
+    return _with_status(body, _access_status(user, spec, authorizer))
 
 
-def review_rules(user: UserInfo, body: Object) -> Object:
+def review_rules(user: UserInfo, body: Object, authorizer: Authorizer) -> Object:
     """SelfSubjectRulesReview."""
-    if not (body.get("spec") or {}).get("namespace"):
+    namespace = (body.get("spec") or {}).get("namespace")
+    if not namespace:
         raise bad_request("no namespace on request")
-    rules = rules_for(user)
+    rules, errors = authorizer.rules_for(user, namespace)
     status: Object = {
-        "resourceRules": [
-            {"verbs": list(rule.verbs), "apiGroups": list(rule.groups), "resources": list(rule.resources)}
-            for rule in rules
-            if rule.resources
-        ],
-        "nonResourceRules": [
-            {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.paths)} for rule in rules if rule.paths
-        ],
+        "resourceRules": _rules_with("resources", rules, "verbs", "apiGroups", "resources", "resourceNames"),
+        "nonResourceRules": _rules_with("nonResourceURLs", rules, "verbs", "nonResourceURLs"),
         "incomplete": bool(user.node_name),
     }
-    if user.node_name:
-        status["evaluationError"] = "node authorizer does not support user rule resolution"
+    if errors:
+        status["evaluationError"] = f"[{', '.join(errors)}]" if len(errors) > 1 else errors[0]
     return {
         "kind": "SelfSubjectRulesReview",
         "apiVersion": f"{_GROUP}/v1",
@@ -99,6 +96,10 @@ def review_rules(user: UserInfo, body: Object) -> Object:
         "spec": {},
         "status": status,
     }
+
+
+def _rules_with(field: str, rules: list[Object], *fields: str) -> list[Object]:
+    return [{each: rule[each] for each in fields if rule.get(each)} for rule in rules if rule.get(field)]
 
 
 def review_self(user: UserInfo, now: datetime) -> Object:
@@ -144,8 +145,8 @@ def _selector_text(selector: Object) -> str:
     return ",".join(terms)
 
 
-def _access_status(user: UserInfo, spec: Object, nodes: NodeView) -> Object:
-    decision = authorize(user, _asked(spec), nodes)
+def _access_status(user: UserInfo, spec: Object, authorizer: Authorizer) -> Object:
+    decision = authorizer.authorize(user, _asked(spec))
     status: Object = {"allowed": decision.allowed}
     if decision.reason:
         status["reason"] = decision.reason
