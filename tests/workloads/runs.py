@@ -43,6 +43,7 @@ NEEDED = {
         "disruption-controller",
         "replicaset-controller",
         "deployment-controller",
+        "replicationcontroller-controller",
         "statefulset-controller",
         "job-controller",
     ),
