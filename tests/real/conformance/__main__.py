@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.kit.real_parts import ROOT, part, tools
 from tests.kit.up_process import running_up
 from tests.real.conformance import containers
-from tests.real.conformance.specs import complaints, focus_of, known_failures, results_of, table
+from tests.real.conformance.specs import CHAPTERS, complaints, known_failures, results_of, table
 
 PARITY = ROOT / "docs" / "parity.md"
 PARTS = ("e2e.test", "ginkgo", "kubectl")
@@ -24,6 +24,9 @@ _NODES = 2
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run Kubernetes' conformance suite against `podlife up`.")
+    parser.add_argument(
+        "--chapter", default="api", choices=tuple(CHAPTERS), help="the specs to run (default: api)"
+    )
     parser.add_argument("--focus", default="", help="regular expression: only specs whose names match")
     parser.add_argument(
         "--runtime",
@@ -40,7 +43,8 @@ def main() -> int:
     if options.runtime == "containerd" and not options.containerd_socket:
         return _run_beside_containerd()
     tools().prepare(PARTS)
-    focus = focus_of(options.focus)
+    chapter = CHAPTERS[options.chapter]
+    focus = chapter.focus(options.focus)
     with tempfile.TemporaryDirectory(prefix="podlife-conformance-") as scratch:
         kept = options.keep or Path(scratch)
         kept.mkdir(parents=True, exist_ok=True)
@@ -50,8 +54,8 @@ def main() -> int:
         with running_up(Path(scratch), *flags) as up:
             report = _run_suite(focus, up.kubeconfig, kept, options.procs)
     results = results_of(report)
-    known = known_failures(PARITY.read_text(), options.runtime)
-    found = complaints(results, known, focus)
+    known = known_failures(PARITY.read_text(), chapter, options.runtime)
+    found = complaints(results, known, chapter, focus)
     passed = sum(each.passed for each in results)
     sys.stdout.write(f"{table(results, known)}\n{passed} of {len(results)} specs passed\n")
     sys.stderr.writelines(f"conformance: {complaint}\n" for complaint in found)
