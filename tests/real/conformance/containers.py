@@ -7,10 +7,11 @@ other image is busybox that sleeps: a pod of it runs, and serves nothing. All ha
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from podlife.clock import SystemClock
 from podlife.pki.certificates import make_authority
@@ -34,13 +35,13 @@ def containerd_for_the_suite() -> Iterator[Daemon]:
 
 
 def _images() -> list[tuple[Image, list[str]]]:
-    agnhost = {"agnhost": part("agnhost"), **_serving_certificate()}
-    entrypoint, links = ["/agnhost"], {"agnhost-2": "agnhost"}
-    # What its specs ask it for is which picture it would show.
-    nautilus = {"data.json": b'{"image": "nautilus.jpg"}', "nautilus.jpg": b""}
+    # What the specs of nautilus ask it for is which picture it would show. It is agnhost, so they share a layer.
+    files = {"data.json": b'{"image": "nautilus.jpg"}', "nautilus.jpg": b"", **_serving_certificate()}
+    agnhost = {"agnhost": part("agnhost"), **files}
+    how: dict[str, Any] = {"entrypoint": ["/agnhost"], "links": {"agnhost-2": "agnhost"}}
     made = {
-        "agnhost": _image(agnhost, links, entrypoint=entrypoint, command=["pause"]),
-        "nautilus": _image({**agnhost, **nautilus}, entrypoint=entrypoint, command=["test-webserver"]),
+        "agnhost": _image(agnhost, command=["pause"], **how),
+        "nautilus": _image(agnhost, command=["test-webserver"], **how),
         "sample-apiserver": _image(
             {"sample-apiserver": part("sample-apiserver")}, entrypoint=["/sample-apiserver"]
         ),
@@ -53,9 +54,7 @@ def _images() -> list[tuple[Image, list[str]]]:
     return [(made.get(program) or _image({}), names) for program, names in named.items()]
 
 
-def _image(
-    added: Mapping[str, Path | bytes], links: Mapping[str, str] | None = None, **how: Sequence[str]
-) -> Image:
+def _image(added: Mapping[str, Path | bytes], *, links: Mapping[str, str] | None = None, **how: Any) -> Image:
     busybox = part("busybox-static")
     listed = subprocess.run(
         [str(busybox), "--list"], check=True, capture_output=True, text=True, timeout=_SECONDS
