@@ -37,7 +37,7 @@ def containerd_for_the_suite() -> Iterator[Daemon]:
 def _images() -> list[tuple[Image, list[str]]]:
     # What the specs of nautilus ask it for is which picture it would show. It is agnhost, so they share a layer.
     files = {"data.json": b'{"image": "nautilus.jpg"}', "nautilus.jpg": b"", **_serving_certificate()}
-    agnhost = {"agnhost": part("agnhost"), **files}
+    agnhost: dict[str, Path | bytes] = {"agnhost": part("agnhost"), **files}
     how: dict[str, Any] = {"entrypoint": ["/agnhost"], "links": {"agnhost-2": "agnhost"}}
     made = {
         "agnhost": _image(agnhost, command=["pause"], **how),
