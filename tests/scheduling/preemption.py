@@ -191,7 +191,7 @@ def _class_of(pod: P) -> str:
 
 def _is_decided(pod: Object | None) -> bool:
     """Whether the scheduler has seen it."""
-    return pod is None or "None" != state_of(pod)
+    return pod is None or state_of(pod) != "None"
 
 
 def _node(cpu: str = "1", **changes: Any) -> Object:

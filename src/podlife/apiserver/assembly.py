@@ -12,6 +12,7 @@ from podlife.apiserver.admission.dynamic import DynamicAdmission
 from podlife.apiserver.admission.limit_ranger import enforce_limits, set_limit_defaults
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.admission.node_restriction import restrict_nodes
+from podlife.apiserver.admission.node_taint import taint_new_node
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
 from podlife.apiserver.admission.policies import PolicyDispatcher
 from podlife.apiserver.admission.role_escalation import prevent_escalation
@@ -47,26 +48,30 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     auditor: Auditor | None = None,
     tracks_managers: bool = True,
     call_webhook: Call | None = None,
+    taints_new_nodes: bool = False,
 ) -> ApiHandler:
     """Return a handler that serves from `store`. Starts nothing and does not create the system namespaces.
 
-    Without `call_webhook` every call of a webhook fails.
+    Without `call_webhook` every call of a webhook fails. `taints_new_nodes` needs a node lifecycle controller, which
+    removes the taint.
     """
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
     addresses = allocate_cluster_ips(store)
     pods = (default_priority(store), tolerations)
     authorizer = Authorizer(StoreNodeView(store), RbacPolicy(store))
+    may = authorizer.authorize
+    # In upstream's order.
     plugins = (
         namespace_lifecycle,
         set_limit_defaults(store),
         *pods,
         restrict_nodes,
+        *((taint_new_node,) if taints_new_nodes else ()),
         addresses,
         name_requester,
         prevent_escalation(authorizer),
     )
     catalog = ResourceCatalog()
-    may = authorizer.authorize
     call_webhook = call_webhook or _unreachable
     webhooks = WebhookDispatcher(store, call_webhook, offload, catalog.equivalents, may)
     policies = PolicyDispatcher(store, catalog.equivalents, catalog.find_kind, may)

@@ -142,6 +142,7 @@ class ApiServer:
             auditor=None if audit is None else audit.auditor,
             tracks_managers=self._settings.tracks_managers,
             call_webhook=webhooks.call,
+            taints_new_nodes=True,
         )
         if audit is not None:
             handler.metrics.others.append(audit.backend.metrics)

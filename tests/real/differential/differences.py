@@ -44,7 +44,6 @@ _STATUS = (
 _BOOKMARK = "a bookmark carries a version and nothing else, no empty spec and status"
 _OLD_WATCH = "the paths `/watch/…`, deprecated since v1.11, are not offered"
 _PROTECTION = "no protection finalizers on volumes and claims: nothing here would ever take them off"
-_NOT_READY = "a new node has no not-ready taint: nothing here would ever take it off"
 _WARNINGS = "of the warnings about pods only the common ones are given, not those about long-deprecated names"
 _FORMATS = (
     "protobuf is read but not written: the formats on offer are JSON and YAML, and a refusal names them"
@@ -66,7 +65,6 @@ def _same(reason: str, at: tuple[str, ...], *steps: str) -> dict[str, Known]:
 
 _ANSWER = ("code", "body")
 _FINALIZERS = ("body.metadata.finalizers",)
-_TAINTS = ("body.spec.taints",)
 
 DIFFERENCES: dict[str, Known] = {
     **_same(_GO_WORDS, ("body.message", "body.details.causes[0].message"), "apply/unprintable-manager"),
@@ -152,20 +150,6 @@ DIFFERENCES: dict[str, Known] = {
     ),
     **_same(_PROTECTION, ("body.rows[0].object.metadata.finalizers",), "tables/claims-row"),
     **_same(_PROTECTION, ("body.metadata",), "nodes-and-volumes/volume-delete"),
-    **_same(
-        _NOT_READY,
-        _TAINTS,
-        "nodes-and-volumes/node",
-        "nodes-and-volumes/node-get",
-        "nodes-and-volumes/cordon",
-        "nodes-and-volumes/uncordon",
-        "tables/node-create",
-        "access/node-creates-itself",
-        "access/node-labels-itself",
-        "access/node-reports",
-        "access/node-reads-nodes",
-    ),
-    **_same(_NOT_READY, ("body.items[0].spec.taints",), "nodes-and-volumes/cordoned"),
     **_same(_GO_WORDS, ("body.details.causes[1].message",), "classes/runtime-tolerations"),
     **_same(
         _WARNINGS,
