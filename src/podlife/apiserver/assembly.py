@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from podlife.apiserver.admission import AdmissionChain
-from podlife.apiserver.admission.certificate_requester import name_requester
+from podlife.apiserver.admission.certificate_requester import name_requester, restrict_signers
 from podlife.apiserver.admission.cluster_ip_allocator import allocate_cluster_ips
 from podlife.apiserver.admission.dynamic import DynamicAdmission
 from podlife.apiserver.admission.limit_ranger import enforce_limits, set_limit_defaults
@@ -60,7 +60,6 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     pods = (default_priority(store), tolerations)
     authorizer = Authorizer(StoreNodeView(store), RbacPolicy(store))
     may = authorizer.authorize
-    # In upstream's order.
     plugins = (
         namespace_lifecycle,
         set_limit_defaults(store),
@@ -69,6 +68,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
         *((taint_new_node,) if taints_new_nodes else ()),
         addresses,
         name_requester,
+        restrict_signers(may),
         prevent_escalation(authorizer),
     )
     catalog = ResourceCatalog()

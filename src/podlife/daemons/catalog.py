@@ -31,6 +31,9 @@ ENDPOINT_MIRRORING = "endpointslice-mirroring-controller"
 SERVICE_ACCOUNT = "serviceaccount-controller"
 RESOURCE_QUOTA = "resourcequota-controller"
 ROOT_CA_PUBLISHER = "root-ca-certificate-publisher-controller"
+CSR_APPROVING = "certificatesigningrequest-approving-controller"
+CSR_SIGNING = "certificatesigningrequest-signing-controller"
+CSR_CLEANER = "certificatesigningrequest-cleaner-controller"
 
 _ABOUT = {
     "replicaset-controller": "maintains the number of replicas of a pod template",
@@ -52,6 +55,9 @@ _ABOUT = {
     SERVICE_ACCOUNT: "a service account `default` in every namespace",
     ROOT_CA_PUBLISHER: "a ConfigMap `kube-root-ca.crt` with the API server's CA in every namespace",
     RESOURCE_QUOTA: "what ResourceQuotas limit and how much of it is used",
+    CSR_APPROVING: "approves requests of kubelets for client certificates",
+    CSR_SIGNING: "signs approved certificate requests, with the CA of --cluster-signing-cert-file",
+    CSR_CLEANER: "removes old certificate requests",
     OUT_OF_SERVICE: "releases pods and volumes of nodes that are confirmed dead; only if named",
 }
 # Names from before kube-controller-manager 1.28, which it still accepts, if not the short name.
@@ -62,6 +68,9 @@ _OLDER = {
     ENDPOINTS: ("endpoint",),
     ENDPOINT_MIRRORING: ("endpointslicemirroring",),
     ROOT_CA_PUBLISHER: ("root-ca-cert-publisher",),
+    CSR_APPROVING: ("csrapproving",),
+    CSR_SIGNING: ("csrsigning",),
+    CSR_CLEANER: ("csrcleaner",),
     # Not upstream: other spellings that users try.
     OUT_OF_SERVICE: ("outofservice", f"{OUT_OF_SERVICE}-controller"),
 }
@@ -71,8 +80,7 @@ _TOGETHER = {"nodehealth": (NODE_LIFECYCLE, TAINT_EVICTION)}
 _NOT_HERE = frozenset(
     f"{name}-controller"
     for name in (
-        *("bootstrap-signer", "certificatesigningrequest-approving", "certificatesigningrequest-cleaner"),
-        *("certificatesigningrequest-signing", "cloud-node-lifecycle", "clusterrole-aggregation", "cronjob"),
+        *("bootstrap-signer", "cloud-node-lifecycle", "clusterrole-aggregation", "cronjob"),
         *("device-taint-eviction", "ephemeral-volume", "horizontal-pod-autoscaler"),
         "kube-apiserver-serving-clustertrustbundle-publisher",
         *("legacy-serviceaccount-token-cleaner", "namespace", "node-ipam", "node-route"),
@@ -202,6 +210,9 @@ _OTHERS = (
     CatalogEntry(RESOURCE_QUOTA, _made_by("podlife.resourcequota", "ResourceQuotaController")),
     CatalogEntry(SERVICE_ACCOUNT, _made_by("podlife.serviceaccount", "ServiceAccountController")),
     CatalogEntry(ROOT_CA_PUBLISHER, _made_by("podlife.serviceaccount", "RootCaCertPublisher")),
+    CatalogEntry(CSR_APPROVING, _made_by("podlife.certificates", "CsrApprovingController")),
+    CatalogEntry(CSR_SIGNING, _made_by("podlife.certificates", "CsrSigningController")),
+    CatalogEntry(CSR_CLEANER, _made_by("podlife.certificates", "CsrCleanerController")),
     CatalogEntry(
         OUT_OF_SERVICE,
         _made_by(f"{_NODEHEALTH}.out_of_service", "OutOfServiceController", checks=()),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from podlife.daemons.catalog import POD_GC
+from podlife.daemons.catalog import CSR_SIGNING, POD_GC
 from podlife.localcluster.components import APISERVER, CONTROLLERS, HOLLOW_NODES, NODE, POD_SHUTDOWN, UI
 from podlife.localcluster.forkserver import Message
 from podlife.localcluster.state_dir import StateDir
@@ -97,10 +97,11 @@ class ClusterPlan:
             "threshold": self.settings.pod_gc_threshold,
             "quarantine_seconds": self.settings.pod_gc_quarantine_seconds,
         }
+        signing = {"signing_cert_file": str(self.state_dir.authority_pem)}
         config = {
             "kubeconfig": str(self.state_dir.controllers_kubeconfig),
             "controllers": list(self.settings.controllers),
-            "options": {POD_GC: pod_gc},
+            "options": {POD_GC: pod_gc, CSR_SIGNING: signing},
             "node_health": asdict(self.settings.node_health),
             "verbosity": self.settings.verbosity,
         }

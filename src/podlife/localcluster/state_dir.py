@@ -68,6 +68,7 @@ class StateDir:
         self.socket = path / "up.sock"
         self.kubeconfig = path / "admin.kubeconfig"
         self.controllers_kubeconfig = path / "controllers.kubeconfig"
+        self.authority_pem = path / "pki" / "ca.pem"
         self._state = path / "up.json"
         self._lock: int | None = None
 

@@ -6,6 +6,7 @@ one takes well under a millisecond.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from ipaddress import ip_address
 
@@ -16,10 +17,37 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podlife.api.names import check_dns_subdomain
-from podlife.pki.credentials import KeyPair, Subject, node_subject
+from podlife.pki.credentials import KeyPair, RequestedCertificate, Subject, node_subject
 
 _AUTHORITY_NAME = "podlife-ca"
 _NODE = "system:node:"
+
+# Names of usages in the certificates API.
+_KEY_USAGES = {
+    "signing": "digital_signature",
+    **{
+        name.replace("_", " "): name
+        for name in ("digital_signature", "content_commitment", "key_encipherment")
+    },
+    **{name.replace("_", " "): name for name in ("key_agreement", "data_encipherment", "crl_sign")},
+    **{name.replace("_", " "): name for name in ("encipher_only", "decipher_only")},
+    "cert sign": "key_cert_sign",
+}
+_EXTENDED_USAGES = {
+    "any": ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE,
+    "server auth": ExtendedKeyUsageOID.SERVER_AUTH,
+    "client auth": ExtendedKeyUsageOID.CLIENT_AUTH,
+    "code signing": ExtendedKeyUsageOID.CODE_SIGNING,
+    "email protection": ExtendedKeyUsageOID.EMAIL_PROTECTION,
+    "s/mime": ExtendedKeyUsageOID.EMAIL_PROTECTION,
+    "ipsec end system": x509.ObjectIdentifier("1.3.6.1.5.5.7.3.5"),
+    "ipsec tunnel": x509.ObjectIdentifier("1.3.6.1.5.5.7.3.6"),
+    "ipsec user": x509.ObjectIdentifier("1.3.6.1.5.5.7.3.7"),
+    "timestamping": ExtendedKeyUsageOID.TIME_STAMPING,
+    "ocsp signing": ExtendedKeyUsageOID.OCSP_SIGNING,
+    "microsoft sgc": x509.ObjectIdentifier("1.3.6.1.4.1.311.10.3.3"),
+    "netscape sgc": x509.ObjectIdentifier("2.16.840.1.113730.4.1"),
+}
 
 _PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
@@ -30,7 +58,7 @@ def make_authority(begin: datetime, end: datetime) -> KeyPair:
     certificate = (
         _builder(name, name, key.public_key(), begin, end)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(_key_usage("digital_signature", "key_cert_sign", "crl_sign"), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -55,6 +83,69 @@ def sign_request(
     if request.subject != _name(subject):
         raise ValueError(f"subject must be {_name(subject).rfc4514_string()}")
     return _sign(authority_pem, subject, key, (begin, end)).public_bytes(serialization.Encoding.PEM)
+
+
+def read_request(request_pem: bytes) -> RequestedCertificate:
+    """Raises ValueError if the request is invalid."""
+    request = _load_request(request_pem)
+    try:
+        names = [str(each.value) for each in request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        groups = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+        found = _requested_names(request)
+        kinds = (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResourceIdentifier)
+        others = [tuple(str(each.value) for each in found if isinstance(each, kind)) for kind in kinds]
+    except (ValueError, x509.DuplicateExtension):
+        raise ValueError("not a PEM certificate request") from None
+    return RequestedCertificate(
+        names[-1] if names else "", tuple(str(each.value) for each in groups), *others
+    )
+
+
+def sign_as_requested(
+    authority_pem: bytes,
+    authority_key_pem: bytes,
+    request_pem: bytes,
+    usages: Iterable[str],
+    begin: datetime,
+    end: datetime,
+) -> bytes:
+    """Return a certificate with the subject, the key and the alternative names of the request, for these usages, which
+    ends before the authority's. Raises ValueError."""
+    request = _load_request(request_pem)
+    key = request.public_key()
+    if not isinstance(key, _PublicKey) or not request.is_signature_valid:
+        raise ValueError("unable to verify certificate request signature")
+    authority = x509.load_pem_x509_certificate(authority_pem)
+    authority_key = serialization.load_pem_private_key(authority_key_pem, password=None)
+    if not isinstance(authority_key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+        raise ValueError("unsupported key of the signing CA")
+    last = authority.not_valid_after_utc
+    if begin >= last:
+        raise ValueError(f"the signer has expired: NotAfter={last}")
+    wanted = list(usages)
+    flags = {_KEY_USAGES[usage] for usage in wanted if usage in _KEY_USAGES}
+    extended = [oid for usage, oid in _EXTENDED_USAGES.items() if usage in wanted]
+    builder = _builder(request.subject, authority.subject, key, begin, min(end, last))
+    if flags:
+        builder = builder.add_extension(_key_usage(*flags), critical=True)
+    if extended:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(dict.fromkeys(extended)), critical=False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    builder = builder.add_extension(issuer, critical=False)
+    if names := _requested_names(request):
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return builder.sign(authority_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def _requested_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:
+    """The alternative names that upstream takes over."""
+    try:
+        found = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    kinds = (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResourceIdentifier)
+    return [each for each in found if isinstance(each, kinds)]
 
 
 def make_request(subject: Subject) -> tuple[bytes, bytes]:
@@ -116,7 +207,7 @@ def _sign(
     builder = (
         _builder(_name(subject), authority.subject, key, *validity)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(_key_usage("digital_signature"), critical=True)
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
@@ -157,18 +248,8 @@ def _general_name(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+def _key_usage(*flags: str) -> x509.KeyUsage:
+    return x509.KeyUsage(**{name: name in flags for name in _KEY_USAGES.values()})
 
 
 def _key_pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:

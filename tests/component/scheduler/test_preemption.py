@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,8 @@ async def test_a_victim_that_cannot_be_deleted_is_tried_again_and_marked_once() 
     await client.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 100})
     await add_node(client, "a", allocatable={"cpu": "1"})
     async with scheduling(client):
-        for name, priority_class in (("low", {}), ("high", {"priorityClassName": "high"})):
+        classes: dict[str, Any] = {"low": {}, "high": {"priorityClassName": "high"}}
+        for name, priority_class in classes.items():
             made = pod_object(name, cpu="1", **priority_class)
             del made["metadata"]["uid"]
             await client.create(PODS, made)

@@ -19,6 +19,7 @@ from podlife.cli.options import (
     ListenOption,
     VerbosityOption,
     command_group,
+    duration_option,
     number_option,
     option,
     parse_address,
@@ -64,11 +65,27 @@ class SyncOptions:
     scheduler_name: Annotated[str, option("NAME", "Schedule the pods with this schedulerName.")] = (
         "default-scheduler"
     )
+    cluster_signing_cert_file: Annotated[
+        str,
+        option("FILE", "CA certificate (PEM) that signs approved certificate requests; none: sign nothing."),
+    ] = ""
+    cluster_signing_key_file: Annotated[
+        str, option("FILE", "Key (PEM) of the CA; default: the file of its certificate.")
+    ] = ""
+    cluster_signing_duration: Annotated[
+        float, duration_option("Maximum lifetime of signed certificates.", "8760h")
+    ] = 8760 * 3600.0
 
     def of(self, name: str) -> dict[str, int | float | str]:
         """The keyword arguments of the controller with this name."""
         if name == "scheduler":
             return {"scheduler_name": self.scheduler_name}
+        if name == "certificatesigningrequest-signing-controller":
+            return {
+                "signing_cert_file": self.cluster_signing_cert_file,
+                "signing_key_file": self.cluster_signing_key_file,
+                "signing_seconds": self.cluster_signing_duration,
+            }
         if name == "pod-garbage-collector-controller":
             return {
                 "threshold": self.terminated_pod_gc_threshold,
