@@ -36,6 +36,7 @@ CSR_SIGNING = "certificatesigningrequest-signing-controller"
 CSR_CLEANER = "certificatesigningrequest-cleaner-controller"
 
 _ABOUT = {
+    "cronjob-controller": "Jobs by a schedule, and how many finished ones are kept",
     "replicaset-controller": "maintains the number of replicas of a pod template",
     "replicationcontroller-controller": "the same for ReplicationControllers, the older kind",
     "statefulset-controller": "pods with stable names, an order and their own volumes",
@@ -80,7 +81,7 @@ _TOGETHER = {"nodehealth": (NODE_LIFECYCLE, TAINT_EVICTION)}
 _NOT_HERE = frozenset(
     f"{name}-controller"
     for name in (
-        *("bootstrap-signer", "cloud-node-lifecycle", "clusterrole-aggregation", "cronjob"),
+        *("bootstrap-signer", "cloud-node-lifecycle", "clusterrole-aggregation"),
         *("device-taint-eviction", "ephemeral-volume", "horizontal-pod-autoscaler"),
         "kube-apiserver-serving-clustertrustbundle-publisher",
         *("legacy-serviceaccount-token-cleaner", "namespace", "node-ipam", "node-route"),

@@ -39,6 +39,7 @@ ASKED_FOR_ELSEWHERE = frozenset(
         ("get", "controllerrevisions.apps"),
         # Asked by a server with OwnerReferencesPermissionEnforcement, which `tests/real` starts.
         ("delete", "persistentvolumeclaims"),
+        ("update", "cronjobs.batch/finalizers"),
         ("update", "daemonsets.apps/finalizers"),
         ("update", "deployments.apps/finalizers"),
         ("update", "jobs.batch/finalizers"),

@@ -51,6 +51,7 @@ class SyncOptions:
     concurrent_replicaset_syncs: Annotated[int, _syncs("ReplicaSets")] = 5
     concurrent_rc_syncs: Annotated[int, _syncs("ReplicationControllers")] = 5
     concurrent_statefulset_syncs: Annotated[int, _syncs("StatefulSets")] = 5
+    concurrent_cron_job_syncs: Annotated[int, _syncs("CronJobs")] = 5
     concurrent_job_syncs: Annotated[int, _syncs("Jobs")] = 5
     concurrent_ttl_after_finished_syncs: Annotated[int, _syncs("finished Jobs")] = 5
     concurrent_daemonset_syncs: Annotated[int, _syncs("DaemonSets")] = 2
@@ -92,7 +93,8 @@ class SyncOptions:
                 "quarantine_seconds": self.pod_gc_quarantine,
             }
         subject = name.removesuffix("-controller").replace("-", "_")
-        subject = {"garbage_collector": "gc", "replicationcontroller": "rc"}.get(subject, subject)
+        named = {"cronjob": "cron_job", "garbage_collector": "gc", "replicationcontroller": "rc"}
+        subject = named.get(subject, subject)
         workers = getattr(self, f"concurrent_{subject}_syncs", None)
         return {} if workers is None else {"workers": workers}
 
