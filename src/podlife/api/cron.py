@@ -139,7 +139,7 @@ class CronSchedule:
         limit = local.year + _YEARS_AHEAD
         is_reset = False
         while local.year <= limit:
-            start = local
+            before = start = local
             if local.month not in self.months.values:
                 if not is_reset:
                     start = self._at(local.year, local.month)
@@ -156,6 +156,9 @@ class CronSchedule:
                 local = self._plus(local, _MINUTE - timedelta(seconds=local.second))
             else:
                 return local.astimezone(UTC)
+            if is_reset and local.timestamp() <= before.timestamp():
+                # A day that a time zone leaves out, as Samoa did: Go searches it forever.
+                local = self._plus(before, _HOUR)
             is_reset = True
         return NEVER
 

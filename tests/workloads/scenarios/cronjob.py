@@ -22,7 +22,9 @@ SCHEDULE = {
     "CronJob.spec.schedule": "it is made from the time of the run",
     "CronJob.status.active.*.resourceVersion": "it counts all writes of the server",
 }
+RACE = {"Event.MissingJob": "upstream may read its cache of the Job before the delete arrives there"}
 cron_scenario = partial(scenario, "cronjob", ignoring=SCHEDULE)
+deleting_scenario = partial(scenario, "cronjob", ignoring={**SCHEDULE, **RACE})
 
 
 def start_time(world: World, days: int = 40) -> datetime:
@@ -248,17 +250,6 @@ async def name_of_the_job_is_taken(world: World) -> None:
     await miss_start(world)
 
 
-@cron_scenario()
-async def start_forgotten_after_a_crash(world: World) -> None:
-    """The Job is there and the status does not know: it is the name that prevents a second one."""
-    await start(world)
-    await world.settle()
-    last = format_time(world.clock.now() - timedelta(days=400))
-    status = {"active": None, "lastScheduleTime": last}
-    await world.patch(CRON_JOBS, "work", {"status": status}, subresource="status")
-    await world.until("it is active again", lambda: len(active(world)) == 1)
-
-
 # Concurrency
 
 
@@ -276,7 +267,7 @@ async def concurrent_jobs_forbidden(world: World) -> None:
     await world.until_event("JobAlreadyActive")
 
 
-@cron_scenario()
+@deleting_scenario()
 async def active_job_replaced(world: World) -> None:
     job = await start(world, concurrencyPolicy="Replace")
     await become_due_again(world)
@@ -288,21 +279,21 @@ async def active_job_replaced(world: World) -> None:
 # History
 
 
-@cron_scenario()
+@deleting_scenario()
 async def no_history_of_successes(world: World) -> None:
     await start(world, behaviour=DONE, successfulJobsHistoryLimit=0)
     await world.until_event("SuccessfulDelete")
     await world.until("it is gone", lambda: not world.all(JOBS) and not world.pods())
 
 
-@cron_scenario()
+@deleting_scenario()
 async def no_history_of_failures(world: World) -> None:
     await start(world, behaviour=exits(1), failedJobsHistoryLimit=0)
     await world.until_event("SuccessfulDelete")
     await world.until("it is gone", lambda: not world.all(JOBS) and not world.pods())
 
 
-@cron_scenario()
+@deleting_scenario()
 async def history_limit_lowered(world: World) -> None:
     world.node.let(DONE)
     made = await world.create(CRON_JOBS, cron_job(world, successfulJobsHistoryLimit=5))
@@ -317,14 +308,14 @@ async def history_limit_lowered(world: World) -> None:
 # Deletion
 
 
-@cron_scenario()
+@deleting_scenario()
 async def deleted_in_the_background(world: World) -> None:
     await start(world)
     await world.delete(CRON_JOBS, "work", cascade="Background")
     await world.until("all is gone", lambda: not world.all(JOBS) and not world.pods())
 
 
-@cron_scenario()
+@deleting_scenario()
 async def deleted_in_the_foreground(world: World) -> None:
     await start(world)
     await world.delete(CRON_JOBS, "work", cascade="Foreground")

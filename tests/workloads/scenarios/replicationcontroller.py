@@ -126,7 +126,7 @@ async def pods_that_are_not_ready(world: World) -> None:
 
 
 @scenario("replicationcontroller")
-async def available_after_min_ready_seconds(world: World) -> None:
+async def available_after_a_while(world: World) -> None:
     await start(world, 2, minReadySeconds=2)
 
 
@@ -154,7 +154,7 @@ async def scaled_to_zero(world: World) -> None:
 
 
 @scenario("replicationcontroller")
-async def more_pods_than_wanted_adopted(world: World) -> None:
+async def too_many_pods_adopted(world: World) -> None:
     for number in range(3):
         await world.create(PODS, labelled_pod(f"found-{number}"))
     await start(world, 1)
@@ -162,7 +162,7 @@ async def more_pods_than_wanted_adopted(world: World) -> None:
 
 
 @scenario("replicationcontroller")
-async def terminating_pod_is_replaced(world: World) -> None:
+async def terminating_pod_replaced(world: World) -> None:
     await start(world, 2)
     world.node.hold()
     await world.delete(PODS, world.pods()[0]["metadata"]["name"])
@@ -171,7 +171,7 @@ async def terminating_pod_is_replaced(world: World) -> None:
 
 
 @scenario("replicationcontroller")
-async def pod_of_another_controller_is_left_alone(world: World) -> None:
+async def pod_of_another_owner(world: World) -> None:
     owner = await world.create(CONFIG_MAPS, {"metadata": {"name": "other"}})
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "controller": True}
     reference["uid"] = owner["metadata"]["uid"]

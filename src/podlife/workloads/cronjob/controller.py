@@ -252,8 +252,8 @@ class CronJobController:
         job = await self._create(turn, scheduled)
         if job is None:
             return
-        active = [*active_of(turn.status), reference_to(job)]
-        turn.status = {**turn.status, "active": active, "lastScheduleTime": format_time(scheduled)}
+        started = {"active": [*active_of(turn.status), reference_to(job)]}
+        turn.status = {**turn.status, **started, "lastScheduleTime": format_time(scheduled)}
 
     async def _replace(self, turn: _Turn, active: Object) -> None:
         name = active.get("name", "")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from podlife.api.cron import NEVER, Schedule
 from podlife.workloads.cronjob.views import CronJob
@@ -20,7 +20,8 @@ class InvalidScheduleError(ValueError):
     """A schedule that can be parsed, but whose start times cannot be used."""
 
 
-class MissedStart(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MissedStart:
     # Start times are counted from here.
     earliest: datetime
     # The most recent start time that was missed.
