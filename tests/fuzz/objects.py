@@ -183,6 +183,25 @@ _CONTENTS: dict[str, Object] = {
     "csinodes.storage.k8s.io": {
         "spec": {"drivers": [{"name": "csi.example.com", "nodeID": "n", "topologyKeys": ["zone"]}]}
     },
+    "csidrivers.storage.k8s.io": {
+        "spec": {"tokenRequests": [{"audience": "a", "expirationSeconds": 600}], "fsGroupPolicy": "File"}
+    },
+    "csistoragecapacities.storage.k8s.io": {
+        "storageClassName": "fast",
+        "nodeTopology": {"matchLabels": _LABELS},
+        "capacity": "1Gi",
+        "maximumVolumeSize": "1Gi",
+    },
+    "storageclasses.storage.k8s.io": {
+        "provisioner": "csi.example.com",
+        "parameters": {"k": "v"},
+        "mountOptions": ["ro"],
+        "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}],
+    },
+    "volumeattachments.storage.k8s.io": {
+        "spec": {"attacher": "csi.example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+    },
+    "volumeattributesclasses.storage.k8s.io": {"driverName": "csi.example.com", "parameters": {"k": "v"}},
     "certificatesigningrequests.certificates.k8s.io": {
         "spec": {
             "request": _SIGNING_REQUEST,

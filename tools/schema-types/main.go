@@ -62,7 +62,10 @@ var roots = map[string][]any{
 	"networking.k8s.io/v1":      {networkingv1.Ingress{}},
 	"node.k8s.io/v1":            {nodev1.RuntimeClass{}},
 	"scheduling.k8s.io/v1":      {schedulingv1.PriorityClass{}},
-	"storage.k8s.io/v1":         {storagev1.CSINode{}},
+	"storage.k8s.io/v1": {
+		storagev1.CSIDriver{}, storagev1.CSINode{}, storagev1.CSIStorageCapacity{}, storagev1.StorageClass{},
+		storagev1.VolumeAttachment{}, storagev1.VolumeAttributesClass{},
+	},
 	"certificates.k8s.io/v1":    {certificatesv1.CertificateSigningRequest{}},
 	"discovery.k8s.io/v1":       {discoveryv1.EndpointSlice{}},
 	"coordination.k8s.io/v1":    {coordinationv1.Lease{}},

@@ -16,6 +16,7 @@ from podlife.apiserver.admission.node_taint import taint_new_node
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
 from podlife.apiserver.admission.policies import PolicyDispatcher
 from podlife.apiserver.admission.role_escalation import prevent_escalation
+from podlife.apiserver.admission.volumes import default_storage_class, protect_storage, restrict_resize
 from podlife.apiserver.admission.webhooks import Call, CallError, ClientConfig, WebhookDispatcher
 from podlife.apiserver.apiextensions.controller import serve_definitions
 from podlife.apiserver.audit import Auditor
@@ -58,6 +59,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
     addresses = allocate_cluster_ips(store)
     pods = (default_priority(store), tolerations)
+    volumes = (default_storage_class(store), restrict_resize, protect_storage)
     authorizer = Authorizer(StoreNodeView(store), RbacPolicy(store))
     may = authorizer.authorize
     plugins = (
@@ -66,6 +68,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
         *pods,
         restrict_nodes,
         *((taint_new_node,) if taints_new_nodes else ()),
+        *volumes,
         addresses,
         name_requester,
         restrict_signers(may),

@@ -48,6 +48,7 @@ _apps = partial(_stored, "apps")
 _batch = partial(_stored, "batch")
 _rbac = partial(_stored, "rbac.authorization.k8s.io")
 _autoscaler = partial(_stored, "autoscaling", "HorizontalPodAutoscaler", strategies.AUTOSCALERS)
+_storage = partial(_stored, "storage.k8s.io")
 _flowcontrol = partial(_stored, "flowcontrol.apiserver.k8s.io")
 _admission = partial(
     _stored, "admissionregistration.k8s.io", namespaced=False, categories=("api-extensions",)
@@ -200,7 +201,33 @@ RESOURCES: tuple[Resource, ...] = (
     _rbac("ClusterRole", strategies.CLUSTER_ROLES, printers.PLAIN, **_CLUSTER),
     _rbac("RoleBinding", strategies.ROLE_BINDINGS, printers.ROLE_BINDINGS),
     _rbac("Role", strategies.ROLES, printers.PLAIN),
-    _stored("storage.k8s.io", "CSINode", strategies.CSI_NODES, printers.CSI_NODES, **_CLUSTER),
+    _storage("CSIDriver", strategies.CSI_DRIVERS, printers.CSI_DRIVERS, **_CLUSTER),
+    _storage("CSINode", strategies.CSI_NODES, printers.CSI_NODES, **_CLUSTER),
+    _storage(
+        "CSIStorageCapacity",
+        strategies.CSI_STORAGE_CAPACITIES,
+        printers.CSI_STORAGE_CAPACITIES,
+        plural="csistoragecapacities",
+    ),
+    _storage(
+        "StorageClass",
+        strategies.STORAGE_CLASSES,
+        printers.STORAGE_CLASSES,
+        "sc",
+        plural="storageclasses",
+        **_CLUSTER,
+    ),
+    _storage(
+        "VolumeAttachment", strategies.VOLUME_ATTACHMENTS, printers.VOLUME_ATTACHMENTS, **_CLUSTER_STATUS
+    ),
+    _storage(
+        "VolumeAttributesClass",
+        strategies.VOLUME_ATTRIBUTES_CLASSES,
+        printers.VOLUME_ATTRIBUTES_CLASSES,
+        "vac",
+        plural="volumeattributesclasses",
+        **_CLUSTER,
+    ),
     _admission(
         "MutatingAdmissionPolicy",
         strategies.MUTATING_POLICIES,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from podlife.daemons.catalog import CSR_SIGNING, POD_GC
+from podlife.daemons.catalog import CSR_SIGNING, LOCAL_PATH, POD_GC
 from podlife.localcluster.components import APISERVER, CONTROLLERS, HOLLOW_NODES, NODE, POD_SHUTDOWN, UI
 from podlife.localcluster.forkserver import Message
 from podlife.localcluster.state_dir import StateDir
@@ -29,7 +29,7 @@ class LocalClusterSettings:
     bind: str = "127.0.0.1"
     # Further names and addresses of the API server.
     names: tuple[str, ...] = ()
-    controllers: tuple[str, ...] = ("*", "scheduler")
+    controllers: tuple[str, ...] = ("*", "scheduler", "local-path-provisioner")
     node_health: NodeHealthSettings = field(default_factory=NodeHealthSettings)
     max_pods: int = 110
     pod_gc_threshold: int = 12_500
@@ -101,7 +101,11 @@ class ClusterPlan:
         config = {
             "kubeconfig": str(self.state_dir.controllers_kubeconfig),
             "controllers": list(self.settings.controllers),
-            "options": {POD_GC: pod_gc, CSR_SIGNING: signing},
+            "options": {
+                POD_GC: pod_gc,
+                CSR_SIGNING: signing,
+                LOCAL_PATH: {"root": str(self.state_dir.volumes)},
+            },
             "node_health": asdict(self.settings.node_health),
             "verbosity": self.settings.verbosity,
         }

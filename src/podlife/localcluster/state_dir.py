@@ -64,6 +64,7 @@ class StateDir:
         self.path = path
         self.logs = path / "logs"
         self.nodes = path / "nodes"
+        self.volumes = path / "volumes"
         self.audit_log = path / "audit" / "audit.log"
         self.socket = path / "up.sock"
         self.kubeconfig = path / "admin.kubeconfig"

@@ -19,10 +19,15 @@ from podlife.apiserver.printers.cells import PLAIN
 from podlife.apiserver.printers.cluster import (
     API_SERVICES,
     CERTIFICATE_SIGNING_REQUESTS,
+    CSI_DRIVERS,
     CSI_NODES,
+    CSI_STORAGE_CAPACITIES,
     INGRESSES,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
+    STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
+    VOLUME_ATTRIBUTES_CLASSES,
 )
 from podlife.apiserver.printers.core import (
     CONFIG_MAPS,
@@ -62,7 +67,9 @@ __all__ = [
     "CONFIG_MAPS",
     "CONTROLLER_REVISIONS",
     "CRON_JOBS",
+    "CSI_DRIVERS",
     "CSI_NODES",
+    "CSI_STORAGE_CAPACITIES",
     "DAEMON_SETS",
     "DEPLOYMENTS",
     "ENDPOINTS",
@@ -94,7 +101,10 @@ __all__ = [
     "SERVICES",
     "SERVICE_ACCOUNTS",
     "STATEFUL_SETS",
+    "STORAGE_CLASSES",
     "VALIDATING_POLICIES",
     "VALIDATING_POLICY_BINDINGS",
     "VALIDATING_WEBHOOKS",
+    "VOLUME_ATTACHMENTS",
+    "VOLUME_ATTRIBUTES_CLASSES",
 ]

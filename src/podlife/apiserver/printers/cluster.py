@@ -1,4 +1,4 @@
-"""Ingresses, the classes of pods, CSINodes, APIServices and CertificateSigningRequests."""
+"""Ingresses, the classes of pods and volumes, CSI drivers, APIServices and CertificateSigningRequests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.durations import human_duration
+from podlife.api.volume_binding import DEFAULT_CLASS_ANNOTATIONS
 from podlife.apiserver.printers.cells import age, columns, name
 from podlife.apiserver.resource import Printer
 
@@ -44,6 +45,39 @@ def _csi_node(obj: Object, now: float) -> list[Any]:
     return [name(obj), len(obj.get("spec", {}).get("drivers") or ()), age(obj, now)]
 
 
+def _storage_class(obj: Object, now: float) -> list[Any]:
+    annotations = obj["metadata"].get("annotations") or {}
+    is_default = any(annotations.get(each) == "true" for each in DEFAULT_CLASS_ANNOTATIONS)
+    shown = f"{name(obj)} (default)" if is_default else name(obj)
+    policy, mode = obj.get("reclaimPolicy", "Delete"), obj.get("volumeBindingMode", "Immediate")
+    expands = obj.get("allowVolumeExpansion", False)
+    return [shown, obj.get("provisioner", ""), policy, mode, expands, age(obj, now)]
+
+
+def _csi_driver(obj: Object, now: float) -> list[Any]:
+    spec = obj.get("spec", {})
+    requests = spec.get("tokenRequests")
+    audiences = "<unset>" if requests is None else ",".join(each.get("audience", "") for each in requests)
+    flags = [spec.get("attachRequired", True), spec.get("podInfoOnMount", False)]
+    flags += [spec.get("storageCapacity", False), audiences, spec.get("requiresRepublish", False)]
+    return [name(obj), *flags, ",".join(spec.get("volumeLifecycleModes") or ()) or "<none>", age(obj, now)]
+
+
+def _csi_storage_capacity(obj: Object, now: float) -> list[Any]:
+    return [name(obj), obj.get("storageClassName", ""), obj.get("capacity", "<unset>")]
+
+
+def _volume_attachment(obj: Object, now: float) -> list[Any]:
+    spec = obj.get("spec", {})
+    volume = spec.get("source", {}).get("persistentVolumeName", "")
+    attached = obj.get("status", {}).get("attached", False)
+    return [name(obj), spec.get("attacher", ""), volume, spec.get("nodeName", ""), attached, age(obj, now)]
+
+
+def _volume_attributes_class(obj: Object, now: float) -> list[Any]:
+    return [name(obj), obj.get("driverName", ""), age(obj, now)]
+
+
 def _api_service(obj: Object, now: float) -> list[Any]:
     service = obj.get("spec", {}).get("service")
     shown = "Local" if service is None else f"{service.get('namespace', '')}/{service.get('name', '')}"
@@ -71,5 +105,12 @@ CERTIFICATE_SIGNING_REQUESTS = Printer(
 INGRESSES = Printer(columns("ingresses.networking.k8s.io"), _ingress)
 PRIORITY_CLASSES = Printer(columns("priorityclasses.scheduling.k8s.io"), _priority_class)
 RUNTIME_CLASSES = Printer(columns("runtimeclasses.node.k8s.io"), _runtime_class)
+CSI_DRIVERS = Printer(columns("csidrivers.storage.k8s.io"), _csi_driver)
 CSI_NODES = Printer(columns("csinodes.storage.k8s.io"), _csi_node)
+CSI_STORAGE_CAPACITIES = Printer(columns("csistoragecapacities.storage.k8s.io"), _csi_storage_capacity)
+STORAGE_CLASSES = Printer(columns("storageclasses.storage.k8s.io"), _storage_class)
+VOLUME_ATTACHMENTS = Printer(columns("volumeattachments.storage.k8s.io"), _volume_attachment)
+VOLUME_ATTRIBUTES_CLASSES = Printer(
+    columns("volumeattributesclasses.storage.k8s.io"), _volume_attributes_class
+)
 API_SERVICES = Printer(columns("apiservices.apiregistration.k8s.io"), _api_service)

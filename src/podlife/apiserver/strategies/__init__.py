@@ -63,7 +63,14 @@ from podlife.apiserver.strategies.networking import IngressStrategy
 from podlife.apiserver.strategies.pod_classes import PriorityClassStrategy, RuntimeClassStrategy
 from podlife.apiserver.strategies.rbac import RoleBindingStrategy, RoleStrategy
 from podlife.apiserver.strategies.selectable_fields import SELECTABLE
-from podlife.apiserver.strategies.storage import CSINodeStrategy
+from podlife.apiserver.strategies.storage import (
+    CSIDriverStrategy,
+    CSINodeStrategy,
+    CSIStorageCapacityStrategy,
+    StorageClassStrategy,
+    VolumeAttachmentStrategy,
+    VolumeAttributesClassStrategy,
+)
 
 __all__ = [
     "API_SERVICES",
@@ -169,7 +176,12 @@ API_SERVICES = APIServiceStrategy()
 AUTOSCALERS = HorizontalPodAutoscalerStrategy()
 CERTIFICATE_SIGNING_REQUESTS = CertificateSigningRequestStrategy()
 CERTIFICATE_APPROVAL = ApprovalStrategy()
+CSI_DRIVERS = CSIDriverStrategy()
 CSI_NODES = CSINodeStrategy()
+CSI_STORAGE_CAPACITIES = CSIStorageCapacityStrategy()
+STORAGE_CLASSES = StorageClassStrategy()
+VOLUME_ATTACHMENTS = VolumeAttachmentStrategy()
+VOLUME_ATTRIBUTES_CLASSES = VolumeAttributesClassStrategy()
 INGRESSES = IngressStrategy()
 PRIORITY_CLASSES = PriorityClassStrategy()
 RUNTIME_CLASSES = RuntimeClassStrategy()

@@ -75,7 +75,7 @@ class UpOptions:
         option(
             "NAMES",
             "Which controllers: names as `podlife controllers list` has them, -name to leave one out.",
-            show_default="*,scheduler",
+            show_default="*,scheduler,local-path-provisioner",
             autocompletion=completions.controllers,
         ),
     ] = None
@@ -255,7 +255,11 @@ def _checked(options: UpOptions) -> list[str]:
     from podlife.daemons.catalog import OUT_OF_SERVICE, choose
 
     check_audit(options.audit_log_path, options.audit_policy_file)
-    chosen = ["*", "scheduler"] if options.controllers is None else words(options.controllers)
+    chosen = (
+        ["*", "scheduler", "local-path-provisioner"]
+        if options.controllers is None
+        else words(options.controllers)
+    )
     try:
         known = {each.name for each in choose(chosen)}
     except ConfigError as error:
