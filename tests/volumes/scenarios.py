@@ -51,6 +51,7 @@ async def smallest_volume_that_fits(stage: Stage) -> AsyncIterator[None]:
 @scenario
 async def claim_waits_for_a_volume_of_its_class(stage: Stage) -> AsyncIterator[None]:
     await stage.volume("other", storageClassName="fast")
+    await stage.until(VOLUMES, "other", "Available")
     await stage.claim("data")
     await stage.until(VOLUMES, "other", "Available")
     yield
@@ -151,6 +152,7 @@ async def named_volume_of_another_class(stage: Stage) -> AsyncIterator[None]:
 @scenario
 async def named_volume_is_taken(stage: Stage) -> AsyncIterator[None]:
     await stage.volume("mine")
+    await stage.until(VOLUMES, "mine", "Available")
     await stage.claim("first", volumeName="mine")
     await stage.until(CLAIMS, "first", "Bound")
     await stage.claim("second", volumeName="mine")
@@ -160,6 +162,7 @@ async def named_volume_is_taken(stage: Stage) -> AsyncIterator[None]:
 @scenario
 async def retained_volume_is_released(stage: Stage) -> AsyncIterator[None]:
     await stage.volume("kept")
+    await stage.until(VOLUMES, "kept", "Available")
     await stage.claim("data")
     await stage.until(CLAIMS, "data", "Bound")
     await stage.delete(CLAIMS, "data")
@@ -176,6 +179,7 @@ async def retained_volume_is_released(stage: Stage) -> AsyncIterator[None]:
 @scenario
 async def local_volume_cannot_be_deleted(stage: Stage) -> AsyncIterator[None]:
     await stage.volume("local", persistentVolumeReclaimPolicy="Delete", **LOCAL)
+    await stage.until(VOLUMES, "local", "Available")
     await stage.claim("data")
     await stage.until(CLAIMS, "data", "Bound")
     await stage.delete(CLAIMS, "data")
@@ -186,6 +190,7 @@ async def local_volume_cannot_be_deleted(stage: Stage) -> AsyncIterator[None]:
 @scenario
 async def host_path_outside_tmp_cannot_be_deleted(stage: Stage) -> AsyncIterator[None]:
     await stage.volume("host", persistentVolumeReclaimPolicy="Delete")
+    await stage.until(VOLUMES, "host", "Available")
     await stage.claim("data")
     await stage.until(CLAIMS, "data", "Bound")
     await stage.delete(CLAIMS, "data")
@@ -197,6 +202,7 @@ async def host_path_outside_tmp_cannot_be_deleted(stage: Stage) -> AsyncIterator
 async def provisioned_volume_is_left_to_its_provisioner(stage: Stage) -> AsyncIterator[None]:
     annotations = {"pv.kubernetes.io/provisioned-by": "example.com/disk"}
     await stage.volume("disk", metadata={"annotations": annotations}, persistentVolumeReclaimPolicy="Delete")
+    await stage.until(VOLUMES, "disk", "Available")
     await stage.claim("data")
     await stage.until(CLAIMS, "data", "Bound")
     await stage.delete(CLAIMS, "data")
@@ -207,6 +213,7 @@ async def provisioned_volume_is_left_to_its_provisioner(stage: Stage) -> AsyncIt
 @scenario
 async def local_volume_cannot_be_recycled(stage: Stage) -> AsyncIterator[None]:
     await stage.volume("local", persistentVolumeReclaimPolicy="Recycle", **LOCAL)
+    await stage.until(VOLUMES, "local", "Available")
     await stage.claim("data")
     await stage.until(CLAIMS, "data", "Bound")
     await stage.delete(CLAIMS, "data")
@@ -217,6 +224,7 @@ async def local_volume_cannot_be_recycled(stage: Stage) -> AsyncIterator[None]:
 @scenario
 async def claim_loses_its_volume(stage: Stage) -> AsyncIterator[None]:
     await stage.volume("mine")
+    await stage.until(VOLUMES, "mine", "Available")
     await stage.claim("data")
     await stage.until(CLAIMS, "data", "Bound")
     await stage.delete(VOLUMES, "mine")
@@ -239,6 +247,7 @@ async def volume_is_deleted_while_available(stage: Stage) -> AsyncIterator[None]
 @scenario
 async def claim_in_use_is_kept(stage: Stage) -> AsyncIterator[None]:
     await stage.volume("mine")
+    await stage.until(VOLUMES, "mine", "Available")
     await stage.claim("data")
     await stage.pod("user", "data", node="node-a")
     await stage.until(CLAIMS, "data", "Bound")
@@ -262,6 +271,7 @@ async def claim_of_a_pod_without_a_node_is_not_in_use(stage: Stage) -> AsyncIter
 @scenario
 async def protection_is_added_to_what_lacks_it(stage: Stage) -> AsyncIterator[None]:
     await stage.volume("mine")
+    await stage.until(VOLUMES, "mine", "Available")
     await stage.claim("data")
     await stage.until(CLAIMS, "data", "Bound")
     await stage.patch(CLAIMS, "data", {"metadata": {"finalizers": None}})

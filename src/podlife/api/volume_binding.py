@@ -5,7 +5,7 @@ Shared by the volume controllers and the scheduler, so that both choose the same
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -21,6 +21,9 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+# Indexes of informers: volumes by claim or class, and claims that are not bound by class.
+BY_CLAIM = "claim"
+UNBOUND = "unbound"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _CLASS_PREFIXES = ("storageclass.kubernetes.io", "storageclass.beta.kubernetes.io")
 DEFAULT_CLASS_ANNOTATIONS = tuple(f"{prefix}/is-default-class" for prefix in _CLASS_PREFIXES)
@@ -238,6 +241,27 @@ def _has_same_attributes(volume: Volume, claim: Claim) -> bool:
 
 def _mode_count(volume: Volume) -> int:
     return len(set(volume.spec.access_modes))
+
+
+def _claim_of_volume(volume: Volume) -> Iterable[str]:
+    ref = volume.spec.claim_ref
+    # A namespace never contains a colon: classes and claims are different keys.
+    return (f"class:{volume.class_name}" if ref is None else f"{ref.namespace}/{ref.name}",)
+
+
+def _class_of_unbound(claim: Claim) -> Iterable[str]:
+    return () if claim.is_fully_bound else (claim.class_name,)
+
+
+# Shared: an informer has its indexes once.
+volumes_by_claim: Any = {BY_CLAIM: _claim_of_volume}
+claims_by_class: Any = {UNBOUND: _class_of_unbound}
+
+
+def volumes_for(claim: Claim, by_index: Callable[[str, str], Iterable[Volume]]) -> Iterator[Volume]:
+    """The volumes that are reserved for the claim, and the free ones of its class."""
+    for key in ("/".join(claim.key), f"class:{claim.class_name}"):
+        yield from by_index(BY_CLAIM, key)
 
 
 class _ClaimSource(msgspec.Struct, rename="camel", gc=False):

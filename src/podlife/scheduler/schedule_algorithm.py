@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from podlife.api.pod_requests import clash
 from podlife.lru import LruCache
@@ -21,6 +21,8 @@ from podlife.scheduler.nominator import Nominator
 from podlife.scheduler.topology_filters import TopologyFilter
 
 _MOST_KINDS = 128
+NodeFilter = Callable[[NodeInfo], str]
+"""Why a pod cannot use the node; empty if it can."""
 Score = tuple[int, int, int, float, str]
 """Lowest is best: pods of the same owner, weight of unmatched preferences, PreferNoSchedule taints, utilization, and
 the name, so that the choice is deterministic."""
@@ -41,12 +43,12 @@ _RESOLVABLE = frozenset(
 )
 
 
-def unschedulable_message(nodes: int, obstacles: Obstacles) -> str:
-    """kube-scheduler's message for an unschedulable pod."""
+def unschedulable_message(nodes: int, obstacles: Obstacles, why: str = "") -> str:
+    """kube-scheduler's message for an unschedulable pod; `why` is what keeps it from all nodes alike."""
     if not nodes:
         return "no nodes available to schedule pods"
     reasons = Counter(reason for each in obstacles.values() for reason in each)
-    counted = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    counted = why or ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
     return f"0/{nodes} nodes are available: {counted}."
 
 
@@ -85,14 +87,16 @@ class ScheduleAlgorithm:
         self._nominator = nominator or Nominator()
         self._kinds = LruCache[bytes, _Kind](_MOST_KINDS)
 
-    def decide(self, demand: Demand, uid: str = "") -> str | Obstacles:
+    def decide(self, demand: Demand, uid: str = "", own: NodeFilter | None = None) -> str | Obstacles:
         """The node's name, or the obstacles of all nodes, valid until the next call. Room that nominated pods of the
-        same or a higher priority wait for is not given away; the pod `uid` prefers the node it was nominated for."""
+        same or a higher priority wait for is not given away; the pod `uid` prefers the node it was nominated for.
+        `own` is a filter that no other pod shares."""
         kind = self._kind(demand)
         preferred = self._nominator.node_of(uid)
         has_reserved = self._nominator.has_reserved(uid, demand.priority)
-        if demand.depends_on_pods or self._nodes.pods_with_anti_affinity or preferred or has_reserved:
-            return self._decide_among_pods(demand, kind, uid, preferred)
+        among_pods = demand.depends_on_pods or self._nodes.pods_with_anti_affinity or has_reserved
+        if among_pods or preferred or own is not None:
+            return self._decide_one_by_one(demand, kind, uid, preferred, own)
         best = kind.best()
         return best if best is not None else kind.obstacles
 
@@ -110,12 +114,17 @@ class ScheduleAlgorithm:
         kind.position = self._nodes.position
         return kind
 
-    def _decide_among_pods(self, demand: Demand, kind: _Kind, uid: str, preferred: str) -> str | Obstacles:
+    def _decide_one_by_one(
+        self, demand: Demand, kind: _Kind, uid: str, preferred: str, own: NodeFilter | None
+    ) -> str | Obstacles:
         topology = TopologyFilter(demand, self._nodes)
         found = dict(kind.obstacles)
         for scored in sorted(kind.scores.values(), key=lambda each: (each[-1] != preferred, each)):
             state = self._nodes.get(scored[-1])
             assert state is not None
+            if own is not None and (reason := own(state)):
+                found[state.name] = (reason,)
+                continue
             reserved = self._nominator.reserved(state.name, uid, demand.priority)
             if not (why := obstacles_with_reserved(demand, state, topology, reserved)):
                 return state.name

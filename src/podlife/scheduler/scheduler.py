@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from itertools import count
 from typing import Any
 
@@ -25,7 +25,8 @@ from podlife.scheduler.nominator import Nominator
 from podlife.scheduler.preemption import DISRUPTION_TARGET, PREEMPTED, Candidate, Preemption
 from podlife.scheduler.schedule_algorithm import Obstacles, ScheduleAlgorithm, unschedulable_message
 from podlife.scheduler.scheduling_queue import SchedulingQueue
-from podlife.scheduler.views import Budget, SchedulerNode, SchedulerPod
+from podlife.scheduler.views import Budget, SchedulerCondition, SchedulerNode, SchedulerPod
+from podlife.scheduler.volume_binding import PodClaims, VolumeBinding, WaitForClaimsError
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +65,12 @@ class Scheduler:
         self._assumed: set[str] = set()
         self._changed = asyncio.Event()
         self._acting: set[asyncio.Task[None]] = set()
+        # Not more than there is room for on the nodes.
+        self._binding_volumes: set[asyncio.Task[None]] = set()
         self._pod_cache: Informer[SchedulerPod] = plane.informer(PODS, view=SchedulerPod)
         self._node_cache: Informer[SchedulerNode] = plane.informer(NODES, view=SchedulerNode)
         self._budgets: Informer[Budget] = plane.informer(POD_DISRUPTION_BUDGETS, view=Budget)
+        self._volumes = VolumeBinding(plane, self._retry_unschedulable)
         self._pod_cache.add_handler(self)
         self._node_cache.add_handler(_NodeEvents(self._nodes, self._retry_unschedulable))
 
@@ -81,9 +85,10 @@ class Scheduler:
                 await self._wait()
                 await self._decide_all()
         finally:
-            for task in self._acting:
+            tasks = self._acting | self._binding_volumes
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._acting, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     # The pod informer's handler
 
@@ -168,7 +173,9 @@ class Scheduler:
     async def _decide_all(self) -> None:
         """Schedule all pods that are due."""
         for number in count(1):
-            if not all(each.is_live for each in (self._pod_cache, self._node_cache, self._budgets)):
+            if not all(
+                each.is_live for each in (self._pod_cache, self._node_cache, self._budgets, self._volumes)
+            ):
                 await asyncio.sleep(_CATCH_UP_SECONDS)
                 self._changed.set()
                 return
@@ -189,21 +196,40 @@ class Scheduler:
             )
             return
         demand = demand_of(pod)
-        decided = self._decider.decide(demand, uid)
+        try:
+            claims = self._volumes.claims_of(pod, self._users_of_claims)
+        except WaitForClaimsError as error:
+            self._waiting.failed(uid, _now(), is_waiting=True)
+            obstacles = {state.name: (str(error),) for state in self._nodes}
+            await self._post_filter(
+                pod, demand, obstacles, unschedulable_message(len(self._nodes), {}, str(error))
+            )
+            return
+        own = None if claims is None else claims.obstacle
+        decided = self._decider.decide(demand, uid, own)
         if not isinstance(decided, str):
             self._waiting.failed(uid, _now(), is_waiting=True)
-            await self._post_filter(pod, demand, decided)
+            message = unschedulable_message(len(self._nodes), decided)
+            if own is not None:
+                # Where its volumes cannot be used, preemption does not help.
+                unusable = {state.name: (why,) for state in self._nodes if (why := own(state))}
+                decided = {**decided, **unusable}
+            await self._post_filter(pod, demand, decided, message)
             return
         self._forget_pending(uid)
         self._assumed.add(uid)
         self._placed[uid] = pod
         self._nodes.put_pod(uid, demand, decided)
+        if claims is not None and claims.unbound:
+            self._start(self._bind_with_volumes(pod, demand, decided, claims), self._binding_volumes)
+            return
         await self._act(self._bind(pod, demand, decided))
 
-    async def _post_filter(self, pod: SchedulerPod, demand: Demand, obstacles: Obstacles) -> None:
+    async def _post_filter(
+        self, pod: SchedulerPod, demand: Demand, obstacles: Obstacles, message: str
+    ) -> None:
         """Look for pods to preempt; report the outcome."""
         uid = pod.metadata.uid
-        message = unschedulable_message(len(self._nodes), obstacles)
         if not obstacles:
             await self._act(self._report(pod, _UNSCHEDULABLE, message))
             return
@@ -232,14 +258,35 @@ class Scheduler:
         self._victims.pop(uid, None)
         return False
 
+    def _users_of_claims(self) -> Iterable[SchedulerPod]:
+        """The pods that are on a node, or will be."""
+        pods = self._pod_cache.cache.list()
+        return (pod for pod in pods if pod.uses_resources or pod.metadata.uid in self._assumed)
+
     async def _act(self, act: Coroutine[Any, Any, None]) -> None:
         while len(self._acting) >= _AT_ONCE:
             await asyncio.wait(self._acting, return_when=asyncio.FIRST_COMPLETED)
+        self._start(act, self._acting)
+
+    def _start(self, act: Coroutine[Any, Any, None], among: set[asyncio.Task[None]]) -> None:
         task = asyncio.get_running_loop().create_task(act)
-        self._acting.add(task)
-        task.add_done_callback(self._acting.discard)
+        among.add(task)
+        task.add_done_callback(among.discard)
 
     # Acting
+
+    async def _bind_with_volumes(
+        self, pod: SchedulerPod, demand: Demand, node_name: str, claims: PodClaims
+    ) -> None:
+        """Volumes may take minutes. The pod counts on its node meanwhile."""
+        try:
+            await claims.bind(node_name, lambda: pod.metadata.uid in self._assumed)
+        except PodlifeError as error:
+            message = f'running PreBind plugin "VolumeBinding": {error}'
+            self._recorder.event(_reference(pod), "Warning", "FailedScheduling", message)
+            await self._not_bound(pod, node_name, error)
+            return
+        await self._bind(pod, demand, node_name)
 
     async def _bind(self, pod: SchedulerPod, demand: Demand, node_name: str) -> None:
         metadata = pod.metadata

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from podlife.api.views import Condition, Metadata
+from podlife.api.volume_binding import PodVolume
 
 
 class SchedulerMetadata(Metadata, rename="camel", gc=False):
@@ -49,6 +50,7 @@ class SchedulerPodSpec(msgspec.Struct, rename="camel"):
     overhead: dict[str, str | int] | None = None
     resources: ResourceRequirements | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
 
     def __post_init__(self) -> None:
         self.node_name = intern(self.node_name)

@@ -14,14 +14,19 @@ from podlife.api.quantity import parse_nanos
 from podlife.api.volume_binding import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
+    BY_CLAIM,
     PROVISIONED_BY,
     SELECTED_NODE,
     STORAGE_PROVISIONER,
+    UNBOUND,
     Claim,
     StorageClass,
     Volume,
+    claims_by_class,
     default_class,
     find_volume,
+    volumes_by_claim,
+    volumes_for,
     why_unsuitable,
 )
 from podlife.client import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
@@ -29,14 +34,10 @@ from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
 from podlife.volumes.volume_cache import (
-    BY_CLAIM,
-    UNBOUND,
     VolumePod,
     WrittenCache,
-    claims_by_class,
     pods_by_claim,
     reference,
-    volumes_by_claim,
 )
 from podlife.workqueue import RateLimitedQueue
 
@@ -127,8 +128,7 @@ class PersistentVolumeBinder:
     async def _find(self, claim: Claim) -> None:
         storage_class = self._classes.cache.get("", claim.class_name) if claim.class_name else None
         is_delayed = storage_class is not None and storage_class.waits_for_consumer
-        keys = ("/".join(claim.key), f"class:{claim.class_name}")
-        cached = (each for key in keys for each in self._volume_informer.cache.by_index(BY_CLAIM, key))
+        cached = volumes_for(claim, self._volume_informer.cache.by_index)
         volume = find_volume(claim, map(self._volumes.newest, cached), is_delayed=is_delayed)
         if volume is not None:
             await self._bind(volume, claim)
@@ -325,7 +325,7 @@ def _why_not_deletable(volume: Volume) -> str:
         path = volume.spec.host_path.get("path", "")
         return f"host_path deleter only supports /tmp/.+ but received provided {path}"
     name = volume.metadata.name
-    return f'error getting deleter volume plugin for volume "{name}": no deletable volume plugin matched'
+    return f'error getting deleter volume plugin for volume "{name}": no volume plugin matched'
 
 
 class _ClaimEvents:

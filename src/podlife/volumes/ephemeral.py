@@ -7,12 +7,12 @@ else is left alone, and the pod waits.
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.volume_binding import Claim, PodVolume, claim_problem
+from podlife.api.volume_binding import Claim, PodVolume, claim_problem, claims_by_class
 from podlife.client import PERSISTENT_VOLUME_CLAIMS, PODS
 from podlife.controller import Controller, ControlPlane
 from podlife.errors import PodlifeError
 from podlife.informer.indexes import Key
-from podlife.volumes.volume_cache import VolumePod, claims_by_class, pods_by_claim
+from podlife.volumes.volume_cache import VolumePod, pods_by_claim
 from podlife.workqueue import RateLimitedQueue
 
 

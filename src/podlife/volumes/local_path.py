@@ -25,12 +25,14 @@ from podlife.api.volume_binding import (
     StorageClass,
     Volume,
     VolumeMetadata,
+    claims_by_class,
+    volumes_by_claim,
 )
 from podlife.client import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, DeleteOptions
 from podlife.controller import Again, Controller, ControlPlane, Enqueue
 from podlife.errors import ConflictError, NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
-from podlife.volumes.volume_cache import claims_by_class, reference, volumes_by_claim
+from podlife.volumes.volume_cache import reference
 from podlife.workqueue import RateLimitedQueue
 
 PROVISIONER = "podlife.dev/local-path"

@@ -13,7 +13,14 @@ from typing import Any
 import msgspec
 
 from podlife.api.views import Metadata
-from podlife.api.volume_binding import Claim, Volume, claim_problem
+from podlife.api.volume_binding import (
+    BY_CLAIM,
+    Claim,
+    Volume,
+    claim_problem,
+    claims_by_class,
+    volumes_by_claim,
+)
 from podlife.client import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -27,11 +34,8 @@ from podlife.errors import ConflictError, NotFoundError
 from podlife.informer import Informer
 from podlife.informer.indexes import Key
 from podlife.volumes.volume_cache import (
-    BY_CLAIM,
     VolumePod,
-    claims_by_class,
     pods_by_claim,
-    volumes_by_claim,
 )
 from podlife.workqueue import RateLimitedQueue
 

@@ -13,15 +13,12 @@ import msgspec
 
 from podlife.api.codec import Object
 from podlife.api.views import Metadata
-from podlife.api.volume_binding import Claim, PodVolume, Volume
+from podlife.api.volume_binding import BY_CLAIM, Claim, PodVolume, Volume
 from podlife.client import Client, Ref
 from podlife.informer import Informer
 from podlife.informer.indexes import Key
 
 T = TypeVar("T", bound=Claim | Volume)
-
-BY_CLAIM = "claim"
-UNBOUND = "unbound"
 
 
 class VolumePodSpec(msgspec.Struct, rename="camel", gc=False):
@@ -52,20 +49,8 @@ def _claims_of_pod(pod: VolumePod) -> Iterable[str]:
     return {f"{pod.metadata.namespace}/{name}" for name in pod.claim_names}
 
 
-def _claim_of_volume(volume: Volume) -> Iterable[str]:
-    ref = volume.spec.claim_ref
-    # A namespace never contains a colon: classes and claims are different keys.
-    return (f"class:{volume.class_name}" if ref is None else f"{ref.namespace}/{ref.name}",)
-
-
-def _class_of_unbound(claim: Claim) -> Iterable[str]:
-    return () if claim.is_fully_bound else (claim.class_name,)
-
-
 # Shared: an informer has its indexes once.
 pods_by_claim: Any = {BY_CLAIM: _claims_of_pod}
-volumes_by_claim: Any = {BY_CLAIM: _claim_of_volume}
-claims_by_class: Any = {UNBOUND: _class_of_unbound}
 
 
 class WrittenCache(Generic[T]):

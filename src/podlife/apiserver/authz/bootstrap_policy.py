@@ -28,7 +28,13 @@ _UNAUTHENTICATED = "system:unauthenticated"
 
 # Upstream's roles of the controllers that `podlife controllers` can run, under `system:controller:`.
 _CONTROLLER_ROLES = (
-    *("certificate-controller", "cronjob-controller", "daemon-set-controller", "deployment-controller", "disruption-controller"),
+    *(
+        "certificate-controller",
+        "cronjob-controller",
+        "daemon-set-controller",
+        "deployment-controller",
+        "disruption-controller",
+    ),
     *("endpoint-controller", "endpointslice-controller", "endpointslicemirroring-controller"),
     *("expand-controller", "generic-garbage-collector", "job-controller", "node-controller"),
     *("persistent-volume-binder", "pod-garbage-collector", "pv-protection-controller"),
