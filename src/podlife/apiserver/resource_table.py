@@ -59,6 +59,7 @@ _authorization = partial(_created, "authorization.k8s.io")
 _STATUS: dict[str, Any] = {"subresources": ("status",)}
 _CLUSTER: dict[str, Any] = {"namespaced": False}
 _CLUSTER_STATUS: dict[str, Any] = {"namespaced": False, "subresources": ("status",)}
+_PROXIED: dict[str, Any] = {"subresources": ("proxy", "status")}
 # `kubectl get all` shows the category `all`.
 _IN_ALL: dict[str, Any] = {"categories": ("all",), "subresources": ("status",)}
 _SCALABLE: dict[str, Any] = {"categories": ("all",), "subresources": ("scale", "status")}
@@ -87,7 +88,7 @@ RESOURCES: tuple[Resource, ...] = (
         # No deletecollection: each must be emptied first.
         verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
     ),
-    _core("Node", strategies.NODES, printers.NODES, "no", namespaced=False, **_STATUS),
+    _core("Node", strategies.NODES, printers.NODES, "no", namespaced=False, **_PROXIED),
     _core(
         "PersistentVolumeClaim",
         strategies.PERSISTENT_VOLUME_CLAIMS,
@@ -109,7 +110,10 @@ RESOURCES: tuple[Resource, ...] = (
         printers.PODS,
         "po",
         categories=("all",),
-        subresources=("binding", "ephemeralcontainers", "eviction", "exec", "log", "resize", "status"),
+        subresources=(
+            *("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log"),
+            *("portforward", "proxy", "resize", "status"),
+        ),
         subresource_strategies={
             "ephemeralcontainers": strategies.POD_EPHEMERAL_CONTAINERS,
             "resize": strategies.POD_RESIZE,
@@ -126,7 +130,7 @@ RESOURCES: tuple[Resource, ...] = (
     _core("ResourceQuota", strategies.RESOURCE_QUOTAS, printers.RESOURCE_QUOTAS, "quota", **_STATUS),
     _core("Secret", strategies.SECRETS, printers.SECRETS),
     _core("ServiceAccount", strategies.SERVICE_ACCOUNTS, printers.SERVICE_ACCOUNTS, "sa"),
-    _core("Service", strategies.SERVICES, printers.SERVICES, "svc", **_IN_ALL),
+    _core("Service", strategies.SERVICES, printers.SERVICES, "svc", categories=("all",), **_PROXIED),
     _stored(
         "apiregistration.k8s.io",
         "APIService",

@@ -45,6 +45,7 @@ from podlife.apiserver.settings import ApiServerSettings
 from podlife.apiserver.storage import MemoryStore, SqliteStore, Store
 from podlife.apiserver.storage.data_dir import DataDir
 from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
+from podlife.apiserver.subresources.proxy import ResourceProxy
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 from podlife.pki import server_context
@@ -149,6 +150,10 @@ class ApiServer:
         remote = RemoteApiProxy(store, lambda tls: tls.load_cert_chain(identities.front_proxy_file()))
         stack.push_async_callback(remote.close)
         handler.aggregator = Aggregator(handler.registry, remote)
+        handler.resource_proxy = ResourceProxy(
+            store, proxy, proxies_to_loopback=_is_loopback(self._settings.bind)
+        )
+        stack.push_async_callback(handler.resource_proxy.close)
         await create_system_objects(handler.registry)
         await reconcile_roles(handler.registry)
         await register_built_in(handler.registry)
@@ -212,3 +217,10 @@ def _why_not_bound(bind: str, port: int, error: Exception) -> str:
             return f"{bind} is not an address of this machine: choose another with --bind"
         case _:
             return f"cannot listen on {bind}, port {port}: {error}"
+
+
+def _is_loopback(bind: str) -> bool:
+    try:
+        return ip_address(bind).is_loopback
+    except ValueError:
+        return bind == "localhost"

@@ -28,7 +28,8 @@ from podlife.apiserver.registry.response import headers
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.storage import MismatchError, StoreError, StoreFullError, StoreLostError
 from podlife.apiserver.subresources import (
-    admit_exec,
+    admit_connect,
+    admit_proxy,
     bind,
     evict,
     get_scale,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     # Loads an HTTP client, which a handler without a socket does not need.
     from podlife.apiserver.aggregation.controller import Aggregator
     from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
+    from podlife.apiserver.subresources.proxy import ResourceProxy
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +69,7 @@ _SPECIAL: dict[tuple[str, str], Verb] = {
     ("binding", "create"): bind,
     ("namespaces", "delete"): delete_namespace,
 }
+_CONNECTED = ("log", "exec", "attach", "portforward")
 # Subresources that are another view of the whole object and are read and written like it.
 _VIEWS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
 
@@ -83,6 +86,7 @@ class ApiHandler:
     sign_node_request: SignRequest | None = None
     auditor: Auditor | None = None
     aggregator: Aggregator | None = None
+    resource_proxy: ResourceProxy | None = None
 
     async def __call__(self, request: Request) -> Response:
         started = self.metrics.begin()
@@ -137,10 +141,10 @@ class ApiHandler:
             return await non_resource_urls.answer(request, self.registry, self.metrics)
         resource = info.resource
         if resource is None:
-            if info.subresource == "attach":
-                await self._admit_attach(request, user, info, attributes.verb)
-            raise _not_offered(info) or self._no_subresource(info) or non_resource_urls.not_found()
-        request, yaml_duplicates = await with_json(request)
+            raise self._no_subresource(info) or non_resource_urls.not_found()
+        yaml_duplicates: list[str] = []
+        if info.subresource != "proxy":
+            request, yaml_duplicates = await with_json(request)
         if audit is not None:
             audit.read(request)
         scope = RequestScope(
@@ -168,17 +172,6 @@ class ApiHandler:
         finally:
             if audit is not None:
                 audit.annotate(scope.annotations)
-
-    async def _admit_attach(
-        self, request: Request, user: UserInfo, info: request_info.RequestInfo, verb: str
-    ) -> None:
-        """A webhook that forbids it is heard, though it is not offered."""
-        pods = self.registry.catalog.find(info.group, info.version, info.plural)
-        if pods is not None and pods.key == "pods":
-            scope = RequestScope(
-                self.registry, request, user, pods, verb, info.namespace, info.name, info.subresource
-            )
-            await admit_exec(scope)
 
     def _no_subresource(self, info: request_info.RequestInfo) -> ApiError | None:
         """As upstream says of a custom resource."""
@@ -232,8 +225,10 @@ class ApiHandler:
             )
         elif resource.group == "certificates.k8s.io" and verb == "create" and not (scope.name or subresource):
             return await certificate_signing_requests.create(scope, self.sign_node_request)
-        if subresource in ("log", "exec"):
+        if subresource in _CONNECTED:
             return await self._connect(scope)
+        if subresource == "proxy":
+            return await self._proxy(scope)
         if subresource and subresource not in _VIEWS:
             special = _SPECIAL.get((subresource, verb))
             if special is None:
@@ -259,8 +254,21 @@ class ApiHandler:
             raise not_allowed()
         if is_log:
             return await self.kubelet_proxy.log(scope.request, scope.namespace, scope.name)
-        request = await admit_exec(scope)
-        return await self.kubelet_proxy.exec(request, scope.namespace, scope.name)
+        request = await admit_connect(scope)
+        if scope.verb != "create" and scope.authorize is not None:
+            # A WebSocket begins with GET, but does more than to read.
+            scope.authorize("create")
+        return await self.kubelet_proxy.connect(request, scope.namespace, scope.name, scope.subresource)
+
+    async def _proxy(self, scope: RequestScope) -> Response:
+        if self.resource_proxy is None:
+            raise ApiError("this server cannot reach pods", code=503, reason="ServiceUnavailable")
+        if not scope.verb and scope.request.method != "OPTIONS":
+            raise not_allowed()
+        plural = scope.resource.plural
+        subpath = scope.request.path.partition(f"/{plural}/{scope.name}/proxy")[2]
+        subpath = await admit_proxy(scope, subpath)
+        return await self.resource_proxy.answer(scope.request, plural, scope.namespace, scope.name, subpath)
 
 
 def _attributes(request: Request, info: request_info.RequestInfo | None) -> Attributes:
@@ -288,19 +296,3 @@ def _failure(error: ApiError) -> Response:
     if error.retry_after_seconds:
         headers["Retry-After"] = str(error.retry_after_seconds)
     return Response(error.code, encode(status.failure(error)), headers=headers)
-
-
-# Pod subresources that are not served, and what to use instead.
-_INSTEAD = {
-    "attach": "`kubectl logs -f` shows the pod's output, `kubectl exec -it` runs a command in it",
-    "portforward": "connect to the pod's own address, `kubectl get pod -o wide` shows it",
-    "proxy": "connect to the pod's own address, `kubectl get pod -o wide` shows it",
-}
-
-
-def _not_offered(info: request_info.RequestInfo) -> ApiError | None:
-    if (info.group, info.plural) != ("", "pods") or info.subresource not in _INSTEAD:
-        return None
-    return NotFoundError(
-        f"{info.subresource} is not offered by this server: {_INSTEAD[info.subresource]}", details={}
-    )

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from aiohttp import WSMsgType, hdrs, web
+from multidict import CIMultiDict
 
 from podlife.apiserver.http.bodies import (
     SERVER_NAME,
@@ -31,6 +32,7 @@ from podlife.apiserver.http.bodies import (
 )
 from podlife.bounded_connection import UnauthenticatedConnections, enable_keepalive
 from podlife.errors import ApiError
+from podlife.upgraded_connection import UpgradedConnection
 from podlife.wire import WEBSOCKET_MESSAGE_BYTES, Channel, Handler, Peer, Query, Request, Upgrade
 
 log = logging.getLogger(__name__)
@@ -234,7 +236,11 @@ class _Server(web.Server):
         ):
             self.unauthenticated.forget(connection)
         if response.upgrade is not None:
-            return await _upgrade(request, response.upgrade)
+            # Unread data is bounded, so a client may pause for any time.
+            connection.may_stall = True
+            if response.upgrade.protocols is None:
+                return await _pass_on(request, headers_of(response), response.upgrade)
+            return await _upgrade(request, response.upgrade, response.upgrade.protocols)
         content = response.body
         if isinstance(content, bytes):
             if len(content) <= SLICE_BYTES:
@@ -267,20 +273,37 @@ def _peer_of(certificate: dict[str, Any] | None) -> Peer | None:
     return Peer(names[0], tuple(value for key, value in subject if key == "organizationName"))
 
 
-async def _upgrade(request: web.BaseRequest, wanted: Upgrade) -> web.StreamResponse:
+async def _pass_on(
+    request: web.BaseRequest, headers: CIMultiDict[str], wanted: Upgrade
+) -> web.StreamResponse:
+    """Upgrade to plain bytes. As below, the relay is always called."""
+    for name in (hdrs.CONTENT_TYPE, hdrs.CACHE_CONTROL):
+        headers.popall(name, None)
+    try:
+        channel = await UpgradedConnection.accept(request, headers.items())
+    except BaseException:
+        await wanted.relay(_ClosedChannel())
+        raise
+    await wanted.relay(channel)
+    return channel.response
+
+
+async def _upgrade(
+    request: web.BaseRequest, wanted: Upgrade, protocols: tuple[str, ...]
+) -> web.StreamResponse:
     """Upgrade to a WebSocket that speaks one of Kubernetes' subprotocols, or none if none was requested.
 
     The relay may hold a connection to a kubelet, and is responsible for closing it. So it is always called: with a
     closed channel if the client cannot be upgraded.
     """
     socket = web.WebSocketResponse(
-        protocols=wanted.protocols,
+        protocols=protocols,
         compress=False,
         max_msg_size=WEBSOCKET_MESSAGE_BYTES,
         heartbeat=_HEARTBEAT_SECONDS,
     )
     ready = socket.can_prepare(request)
-    if not ready or (wanted.protocols and ready.protocol is None):
+    if not ready or (protocols and ready.protocol is None):
         await wanted.relay(_ClosedChannel())
         problem = "unable to upgrade: none of the requested protocols is supported"
         return status_of(
@@ -307,8 +330,11 @@ class _SocketChannel(Channel):
             return str(message.data).encode()
         return None
 
-    async def send(self, message: bytes) -> None:
-        await self._socket.send_bytes(message)
+    async def send(self, message: bytes | str) -> None:
+        if isinstance(message, str):
+            await self._socket.send_str(message)
+        else:
+            await self._socket.send_bytes(message)
 
     async def close(self) -> None:
         await self._socket.close()
@@ -320,7 +346,7 @@ class _ClosedChannel(Channel):
     async def receive(self) -> bytes | None:
         return None
 
-    async def send(self, message: bytes) -> None:
+    async def send(self, message: bytes | str) -> None:
         raise ConnectionResetError("the other side disconnected")
 
     async def close(self) -> None:
