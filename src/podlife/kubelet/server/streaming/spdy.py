@@ -24,7 +24,7 @@ from podlife.kubelet.spdy import (
     StreamReset,
 )
 
-from .remote_command import ERROR, RESIZE, STDERR, STDIN, STDOUT, ExecOptions, StreamMessage, run_command
+from .remote_command import ERROR, RESIZE, STDERR, STDIN, STDOUT, ExecOptions, RemoteCommand, StreamMessage
 
 _PROTOCOL = "v4.channel.k8s.io"
 _PROTOCOL_HEADER = "X-Stream-Protocol-Version"
@@ -42,7 +42,7 @@ class _UpgradeResponse(web.StreamResponse):
 
 
 async def serve_spdy(
-    node: ServedNode, request: web.BaseRequest, container_id: str, options: ExecOptions
+    node: ServedNode, request: web.BaseRequest, command: RemoteCommand
 ) -> web.StreamResponse:
     wanted = [
         part.strip() for line in request.headers.getall(_PROTOCOL_HEADER, []) for part in line.split(",")
@@ -56,9 +56,8 @@ async def serve_spdy(
     request.protocol.set_parser(streams)  # type: ignore[arg-type] # only the two methods that we have are called
     await response.prepare(request)
     response.force_close()
-    await streams.opened(_expected(options))
-    idle = node.stream_idle_seconds
-    await run_command(node.runtime, container_id, options, streams, idle_seconds=idle)
+    await streams.opened(_expected(command.options))
+    await command.run(streams, idle_seconds=node.stream_idle_seconds)
     await streams.end()
     return response
 
