@@ -62,6 +62,7 @@ def launch_of(
         "env": _environment(sandbox, config, context),
         "cwd": _working_dir(config, context),
         "tty": config.tty,
+        "stdin": config.stdin,
         "log": log if context.log_path is not None else None,
         "user": _user(config.user),
         "owned": [str(context.folder / "work"), str(context.folder / "termination-log")],
