@@ -39,7 +39,6 @@ _TUNNELLED = f"SPDY/3.1+{_PROTOCOL}"
 _CHANNELS = ("v4.channel.k8s.io", "v4.base64.channel.k8s.io")
 _PROTOCOL_HEADER = "X-Stream-Protocol-Version"
 _PIECE_BYTES = 32 * 1024
-_MAX_FRAME_BYTES = 1024 * 1024
 _MOST_FORWARDS = 256
 _MOST_PORTS = 100
 _STALL_SECONDS = 30.0
@@ -180,7 +179,7 @@ class _Forwarder:
                     for task in self._tasks.values():
                         task.cancel()
             except* (ConnectionError, SpdyError):
-                return
+                pass
 
     def _start(
         self, group: asyncio.TaskGroup, forward: Forward, told: Callable[[str], Awaitable[None]]
@@ -205,7 +204,7 @@ class SpdyForwarder(_Forwarder):
         self._forwards: dict[int, Forward] = {}
 
     async def run(self, carrier: Bytes, idle_seconds: float) -> None:
-        reader = FrameReader(max_data_bytes=_MAX_FRAME_BYTES)
+        reader = FrameReader()
 
         async def listen(group: asyncio.TaskGroup) -> None:
             while (data := await carrier.receive()) is not None:
