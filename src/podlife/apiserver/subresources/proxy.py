@@ -2,7 +2,7 @@
 
 Upstream's rules. A pod is contacted at its own address, a service at an address of its Endpoints that belongs to a pod
 of the same namespace, a node at its kubelet, which must prove that it is that, or at another port. An address must be a
-global unicast one, so that nobody reaches what listens on this machine alone; only a server that itself listens on
+global unicast one, so that what listens on this machine alone is not reached; only a server that itself listens on
 loopback alone proxies to loopback, which all of its clients can reach anyway. TLS of pods is not verified, as upstream.
 
 The client's credentials are not passed on. Redirects to the same host and links in HTML lead through the proxy again.

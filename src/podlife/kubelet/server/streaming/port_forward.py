@@ -170,7 +170,7 @@ class _Forwarder:
 
     async def _serve(self, listen: Callable[[asyncio.TaskGroup], Awaitable[None]], idle: float) -> None:
         loop = asyncio.get_running_loop()
-        # A failure means that the caller has gone, or is not understood: there is nobody to tell.
+        # A failure means that the caller has gone, or is not understood: there is nothing to report.
         with suppress(TimeoutError):
             try:
                 async with asyncio.timeout(idle) as limit, asyncio.TaskGroup() as group:
