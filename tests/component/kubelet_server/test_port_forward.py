@@ -99,7 +99,7 @@ async def plain_spdy(world: World) -> AsyncIterator[Forwarder]:
         await writer.drain()
 
     made.send = send  # type: ignore[method-assign]
-    made.receive = lambda: reader.read(65536)  # type: ignore[method-assign,assignment]
+    made.receive = lambda: reader.read(65536)  # type: ignore[method-assign]
     try:
         yield made
     finally:

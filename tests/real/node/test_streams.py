@@ -1,5 +1,5 @@
-"""`kubectl attach`, `port-forward`, `debug`, `run -i` and `get --raw …/proxy/…` on `podlife up`, with both runtimes, and
-the same from Python."""
+"""`kubectl attach`, `port-forward`, `debug`, `run -i` and `get --raw …/proxy/…` on `podlife up`, with both runtimes,
+and the same from Python."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ async def test_body_and_headers_are_passed_on_but_no_credentials(world: World) -
 async def test_status_and_headers_come_back_but_those_of_another_origin(world: World) -> None:
     response = await world.ask("pods/web/proxy/headers")
     assert (response.status, response.content_type) == (418, "text/plain; charset=utf-8")
-    names = {name for name, _ in response.headers}  # type: ignore[misc]
+    names = set(dict(response.headers))
     assert {"X-Kept", "Set-Cookie"} <= names
     assert not {"Access-Control-Allow-Origin", "Keep-Alive", "Content-Length"} & names
 
