@@ -100,7 +100,10 @@ def world(
             yield _prepared(World(up, kubectl, request.param, free_port(), folder))
         return
     require_containerd()
-    with containerd_daemon() as daemon, running_up(folder, *flags, "--containerd-socket", str(daemon.socket)) as up:
+    with (
+        containerd_daemon() as daemon,
+        running_up(folder, *flags, "--containerd-socket", str(daemon.socket)) as up,
+    ):
         yield _prepared(World(up, kubectl, request.param, 8080, folder))
 
 
@@ -197,7 +200,7 @@ def test_a_user_attaches_to_a_container_and_runs_one_with_input(world: World, we
 
 def test_a_user_debugs_a_pod_with_an_ephemeral_container(world: World) -> None:
     done = world.run(
-        "debug", "-i", "web", f"--image={IMAGE}", "--container=dbg", "--", "sh", stdin="echo in debug\n"
+        "debug", "-i", "web", f"--image={IMAGE}", "--container=dbg", "--", "sh", stdin="echo in debug; exit\n"
     )
     assert "in debug\n" in done.stdout, done
     state = "{.status.ephemeralContainerStatuses[0].state.terminated.exitCode}"
