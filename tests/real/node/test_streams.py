@@ -199,9 +199,10 @@ def test_a_user_attaches_to_a_container_and_runs_one_with_input(world: World, we
 
 
 def test_a_user_debugs_a_pod_with_an_ephemeral_container(world: World) -> None:
-    done = world.run(
-        "debug", "-i", "web", f"--image={IMAGE}", "--container=dbg", "--", "sh", stdin="echo in debug; exit\n"
-    )
+    # containerd loses what is said before it has begun to listen.
+    script = "sleep 1; echo in debug; exit\n"
+    debug = ("debug", "-i", "web", f"--image={IMAGE}", "--container=dbg", "--target=main", "--", "sh")
+    done = world.run(*debug, stdin=script)
     assert "in debug\n" in done.stdout, done
     state = "{.status.ephemeralContainerStatuses[0].state.terminated.exitCode}"
     until_blocking(lambda: world.run("get", "pod", "web", "-o", f"jsonpath={state}").stdout == "0")
