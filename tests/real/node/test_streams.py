@@ -161,7 +161,7 @@ def test_a_page_is_had_through_the_proxy_of_a_pod_a_service_and_a_node(world: Wo
             assert world.run("get", "--raw", path).stdout == f'<a href="{path}rewriteme">test</a>\n'
     assert world.run("get", "--raw", "/api/v1/nodes/node-0/proxy/healthz").stdout == "ok"
     refused = world.run("get", "--raw", "/api/v1/namespaces/default/services/none/proxy/")
-    assert 'endpoints "none" not found' in refused.stderr
+    assert 'services "none" not found' in refused.stderr
 
 
 @pytest.mark.parametrize("websockets", ["true", "false"])

@@ -9,6 +9,7 @@ The caller has been authorized before; errors are ApiError in upstream's words.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import ssl
@@ -20,8 +21,8 @@ import aiohttp
 from yarl import URL
 
 from podlife.api.codec import Object, decode_object
+from podlife.api.excerpt import excerpt
 from podlife.api.field_errors import FieldError, bad_value, forbidden, invalid
-from podlife.api.integers import parse_int64
 from podlife.apiserver.registry.list_options import boolean_parameter, integer_parameter
 from podlife.apiserver.registry.request_body import bad_request
 from podlife.apiserver.storage import Key, Record
@@ -71,6 +72,7 @@ class KubeletProxy:
 
     async def connect(self, request: Request, namespace: str, name: str, subresource: str) -> Response:
         """A tunnel to the kubelet for `exec`, `attach` or `portforward`."""
+        options = _ports(request.query) if subresource == "portforward" else _stream_options(request.query)
         pod = self._find(Key("pods", namespace, name))
         is_forward = subresource == "portforward"
         container = "" if is_forward else _container(pod, request.query.get("container"))
@@ -80,7 +82,6 @@ class KubeletProxy:
         if not is_upgrade(request):
             raise bad_request("Upgrade request required")
         verb = "portForward" if is_forward else subresource
-        options = _ports(request.query) if is_forward else _stream_options(request.query)
         target = _target(pod, verb, container, options)
         return await tunnel(backend, target, request, connect_seconds=self._connect_seconds)
 
@@ -225,10 +226,13 @@ def _stream_options(query: Query) -> list[tuple[str, str]]:
 
 def _ports(query: Query) -> list[tuple[str, str]]:
     """Ports of the plain WebSocket protocol; SPDY names the port of each stream instead."""
-    try:
-        ports = [str(parse_int64(text)) for text in query.all("ports")]
-    except ValueError as error:
-        raise bad_request(str(error)) from None
+    ports = [text for value in query.all("ports") for text in value.split(",")]
+    for text in ports:
+        is_number = text.isascii() and text.isdecimal()
+        if not is_number or int(text) >= 1 << 16:
+            why = "value out of range" if is_number else "invalid syntax"
+            shown = json.dumps(excerpt(text, 100))
+            raise bad_request(f"cannot convert to []int32: strconv.ParseUint: parsing {shown}: {why}")
     return [("port", ",".join(ports))] if ports else []
 
 

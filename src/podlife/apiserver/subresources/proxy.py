@@ -138,7 +138,8 @@ class ResourceProxy:
             if not named:
                 raise _unavailable(f'no service port {int(port)} found for service "{name}"')
             port = named[0].get("name", "")
-        subsets = self._get("endpoints", namespace, name).get("subsets") or []
+        # Upstream calls Endpoints that are missing by the name of the service's resource.
+        subsets = self._get("services", namespace, name, "endpoints").get("subsets") or []
         found = [
             (address["ip"], each["port"])
             for subset in subsets
@@ -174,8 +175,8 @@ class ResourceProxy:
         self._check(kubelet.host)
         return self._backend(scheme, kubelet.host, port)
 
-    def _get(self, resource: str, namespace: str, name: str) -> Object:
-        record = self._store.get(Key(resource, namespace, name))
+    def _get(self, resource: str, namespace: str, name: str, stored_as: str = "") -> Object:
+        record = self._store.get(Key(stored_as or resource, namespace, name))
         if record is None:
             raise NotFoundError(f'{resource} "{name}" not found', details={"name": name, "kind": resource})
         return decode_object(record.value)

@@ -17,7 +17,7 @@ from tests.real.differential.areas.pod_validation import VALIDATION
 from tests.real.differential.areas.policies import FLOW_CONTROL, RBAC, SLICES
 from tests.real.differential.areas.protocol import ACCESS, DISCOVERY, ERRORS
 from tests.real.differential.areas.reading import LISTS, WATCHES
-from tests.real.differential.areas.subresources import BINDING, EVICTION, SCALE
+from tests.real.differential.areas.subresources import BINDING, CONNECT, EVICTION, SCALE
 from tests.real.differential.areas.validation_rules import BAD_RULES, RATCHET, RULES
 
 __all__ = ["AREAS"]
@@ -36,6 +36,7 @@ AREAS = [
     FINALIZERS,
     COLLECTIONS,
     BINDING,
+    CONNECT,
     EVICTION,
     SCALE,
     PLAIN,

@@ -452,7 +452,11 @@ async def test_large_messages_pass_whole(world: World, session: aiohttp.ClientSe
         ("/waiting", V5, "pod waiting does not have a host assigned"),
         ("/two/attach", V5, "a container name must be specified for pod two, choose one of: [init a b]"),
         ("/waiting/portforward", V5, "pod waiting does not have a host assigned"),
-        ("/web/portforward?ports=x", V5, 'strconv.ParseInt: parsing "x": invalid syntax'),
+        (
+            "/web/portforward?ports=1,x",
+            V5,
+            'cannot convert to []int32: strconv.ParseUint: parsing "x": invalid syntax',
+        ),
     ],
 )
 async def test_what_cannot_be_executed_is_refused_before_the_upgrade(

@@ -165,7 +165,7 @@ async def test_a_request_reaches_what_it_names(world: World, path: str, told: st
         ("pods/a:b:c:d/proxy/", 400, 'invalid pod request "a:b:c:d"'),
         ("pods/ftp:web:1/proxy/", 400, 'invalid pod request "ftp:web:1"'),
         ("services/:80/proxy/", 400, 'invalid service request ":80"'),
-        ("services/none/proxy/", 404, 'endpoints "none" not found'),
+        ("services/none/proxy/", 404, 'services "none" not found'),
         ("services/none:80/proxy/", 404, 'services "none" not found'),
         ("services/svc:82/proxy/", 503, 'no service port 82 found for service "svc"'),
         ("services/svc/proxy/", 503, 'no endpoints available for service "svc"'),
