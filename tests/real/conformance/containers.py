@@ -26,7 +26,7 @@ _SECONDS = 60.0
 @contextmanager
 def containerd_for_the_suite() -> Iterator[Daemon]:
     """Needs root. Clients of its pods must be in its network (`Daemon.network`)."""
-    with containerd_daemon() as daemon:
+    with containerd_daemon(is_inside=True) as daemon:
         for image, names in _images():
             daemon.import_image(image, *names)
         inside = ["nsenter", f"--net={daemon.network}"]

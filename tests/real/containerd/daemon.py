@@ -59,8 +59,10 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
 
 
 class Daemon:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_inside: bool = False) -> None:
+        """`is_inside`: the daemon, and with it its streaming server, is in the network of the pods."""
         self.folder = folder
+        self.is_inside = is_inside
         self.socket = folder / "c.sock"
         self.log = folder / "log"
         # The network namespace that the pods' bridge is in, as a file for nsenter.
@@ -76,9 +78,10 @@ class Daemon:
 
     def start(self) -> None:
         """Returns when it answers."""
+        inside = ["nsenter", f"--net={self.network}"] if self.is_inside else []
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [str(part("containerd")), "--config", str(self.folder / "config.toml")],
+                [*inside, str(part("containerd")), "--config", str(self.folder / "config.toml")],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -184,9 +187,9 @@ class Daemon:
 
 
 @contextmanager
-def containerd_daemon() -> Iterator[Daemon]:
+def containerd_daemon(*, is_inside: bool = False) -> Iterator[Daemon]:
     """A daemon that answers, with `IMAGE` in it. Its folder is a short one: sockets are in it."""
-    daemon = Daemon(Path(tempfile.mkdtemp(prefix="plc-")))
+    daemon = Daemon(Path(tempfile.mkdtemp(prefix="plc-")), is_inside=is_inside)
     try:
         daemon.prepare()
         daemon.start()
