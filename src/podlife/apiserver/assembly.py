@@ -16,6 +16,7 @@ from podlife.apiserver.admission.node_taint import taint_new_node
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
 from podlife.apiserver.admission.policies import PolicyDispatcher
 from podlife.apiserver.admission.role_escalation import prevent_escalation
+from podlife.apiserver.admission.service_account import require_account
 from podlife.apiserver.admission.volumes import default_storage_class, protect_storage, restrict_resize
 from podlife.apiserver.admission.webhooks import Call, CallError, ClientConfig, WebhookDispatcher
 from podlife.apiserver.apiextensions.controller import serve_definitions
@@ -29,6 +30,7 @@ from podlife.apiserver.endpoints.certificate_signing_requests import SignRequest
 from podlife.apiserver.endpoints.metrics import ApiServerMetrics
 from podlife.apiserver.registry import Registry
 from podlife.apiserver.registry.worker_threads import offload, run_in_thread
+from podlife.apiserver.service_accounts import ServiceAccountTokens
 from podlife.apiserver.storage import Store
 from podlife.clock import Clock
 
@@ -50,15 +52,20 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     tracks_managers: bool = True,
     call_webhook: Call | None = None,
     taints_new_nodes: bool = False,
+    service_accounts: ServiceAccountTokens | None = None,
+    needs_accounts: bool = False,
 ) -> ApiHandler:
     """Return a handler that serves from `store`. Starts nothing and does not create the system namespaces.
 
     Without `call_webhook` every call of a webhook fails. `taints_new_nodes` needs a node lifecycle controller, which
-    removes the taint.
+    removes the taint. With `needs_accounts` a pod needs a service account, as by upstream's plug-in ServiceAccount: only
+    where a controller creates the default ones.
     """
+    chance = chance or random.SystemRandom()
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
     addresses = allocate_cluster_ips(store)
-    pods = (default_priority(store), tolerations)
+    accounts = (require_account(chance),) if needs_accounts else ()
+    pods = (*accounts, default_priority(store), tolerations)
     volumes = (default_storage_class(store), restrict_resize, protect_storage)
     authorizer = Authorizer(StoreNodeView(store), RbacPolicy(store))
     may = authorizer.authorize
@@ -80,7 +87,6 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     policies = PolicyDispatcher(store, catalog.equivalents, catalog.find_kind, may)
     dynamic = DynamicAdmission(store.count, webhooks, policies, run_in_thread)
     chain = AdmissionChain(plugins, store.get, (enforce_limits(store),))
-    chance = chance or random.SystemRandom()
     registry = Registry(store, clock, chain, chance, catalog, tracks_managers, dynamic, call_webhook)
     serve_definitions(registry)
     return ApiHandler(
@@ -91,6 +97,8 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
         ApiServerMetrics(registry.catalog),
         sign_node_request,
         auditor,
+        service_accounts=service_accounts,
+        needs_accounts=needs_accounts,
     )
 
 

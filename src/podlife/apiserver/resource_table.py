@@ -129,7 +129,13 @@ RESOURCES: tuple[Resource, ...] = (
     ),
     _core("ResourceQuota", strategies.RESOURCE_QUOTAS, printers.RESOURCE_QUOTAS, "quota", **_STATUS),
     _core("Secret", strategies.SECRETS, printers.SECRETS),
-    _core("ServiceAccount", strategies.SERVICE_ACCOUNTS, printers.SERVICE_ACCOUNTS, "sa"),
+    _core(
+        "ServiceAccount",
+        strategies.SERVICE_ACCOUNTS,
+        printers.SERVICE_ACCOUNTS,
+        "sa",
+        subresources=("token",),
+    ),
     _core("Service", strategies.SERVICES, printers.SERVICES, "svc", categories=("all",), **_PROXIED),
     _stored(
         "apiregistration.k8s.io",

@@ -33,6 +33,7 @@ from podlife.apiserver.bootstrap import (
     publish_authentication,
 )
 from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.endpoints.openid import KEY_SET
 from podlife.apiserver.event_ttl import EventExpiry
 from podlife.apiserver.flow_schema_status import FlowSchemaStatusController
 from podlife.apiserver.http import HttpLimits, HttpServer
@@ -41,6 +42,7 @@ from podlife.apiserver.namespace import NamespaceController
 from podlife.apiserver.policy_status import PolicyStatusController
 from podlife.apiserver.role_aggregation import RoleAggregationController
 from podlife.apiserver.role_reconciliation import reconcile_roles
+from podlife.apiserver.service_accounts import DEFAULT_ISSUER, ServiceAccountKeys, ServiceAccountTokens
 from podlife.apiserver.settings import ApiServerSettings
 from podlife.apiserver.storage import MemoryStore, SqliteStore, Store
 from podlife.apiserver.storage.data_dir import DataDir
@@ -89,6 +91,9 @@ class ApiServer:
             await self._bind(http_server)
             stack.push_async_callback(http_server.stop, seconds=self._settings.stop_seconds)
             await create_kubernetes_service(handler.registry, http_server.port)
+            if handler.service_accounts is not None:
+                host = self._settings.advertise_address or self._settings.bind
+                handler.service_accounts.key_set_url = f"{_url(host, http_server.port)}{KEY_SET}"
             serving = ServingInfo(_url(self._settings.bind, http_server.port), folder)
             if not self._settings.tls_cert_file:
                 write_kubeconfigs(folder, serving.url, identities)
@@ -132,10 +137,11 @@ class ApiServer:
         audit = start_audit(self._settings, self._clock)
         if audit is not None:
             stack.push_async_callback(audit.close)
+        accounts = self._service_accounts(store, identities)
         handler = assemble(
             store,
             clock=self._clock,
-            authenticator=Authenticator(TokenFile(identities.tokens_file)),
+            authenticator=Authenticator(TokenFile(identities.tokens_file), accounts),
             kubelet_proxy=proxy,
             sign_node_request=None if self._settings.tls_cert_file else identities.ca.sign_node_request,
             not_ready_toleration_seconds=self._settings.not_ready_toleration_seconds,
@@ -144,6 +150,8 @@ class ApiServer:
             tracks_managers=self._settings.tracks_managers,
             call_webhook=webhooks.call,
             taints_new_nodes=True,
+            service_accounts=accounts,
+            needs_accounts=self._settings.needs_accounts,
         )
         if audit is not None:
             handler.metrics.others.append(audit.backend.metrics)
@@ -164,6 +172,21 @@ class ApiServer:
         if authorities:
             await publish_authentication(handler.registry, *(each.read_text() for each in authorities))
         return handler
+
+    def _service_accounts(self, store: Store, identities: Identities) -> ServiceAccountTokens:
+        """Raises ConfigError if a given key file cannot be used."""
+        given = self._settings
+        own = not given.service_account_signing_key_file
+        keys = ServiceAccountKeys(
+            identities.tokens_key_file if own else Path(given.service_account_signing_key_file),
+            [Path(name) for name in given.service_account_key_files],
+            creates=own,
+        )
+        if not own or given.service_account_key_files:
+            keys.refresh()
+        return ServiceAccountTokens(
+            store, self._clock, keys, issuer=given.service_account_issuer or DEFAULT_ISSUER
+        )
 
     def _tls(self, identities: Identities) -> ssl.SSLContext:
         """Raises ConfigError if a given file cannot be used."""

@@ -25,7 +25,7 @@ from podlife.scheduler.nominator import Nominator
 from podlife.scheduler.preemption import DISRUPTION_TARGET, PREEMPTED, Candidate, Preemption
 from podlife.scheduler.schedule_algorithm import Obstacles, ScheduleAlgorithm, unschedulable_message
 from podlife.scheduler.scheduling_queue import SchedulingQueue
-from podlife.scheduler.views import Budget, SchedulerCondition, SchedulerNode, SchedulerPod
+from podlife.scheduler.views import Budget, SchedulerNode, SchedulerPod
 from podlife.scheduler.volume_binding import PodClaims, VolumeBinding, WaitForClaimsError
 
 log = logging.getLogger(__name__)

@@ -51,6 +51,7 @@ _SUBRESOURCES: Mapping[str, _Subresource] = {
     "resize": _Subresource(),
     "scale": _Subresource(_UPDATE, "Scale", "autoscaling", "v1"),
     "status": _Subresource(),
+    "token": _Subresource(("create",), "TokenRequest", "authentication.k8s.io", "v1"),
 }
 
 

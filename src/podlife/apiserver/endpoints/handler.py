@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING
 
 from podlife.api import status
 from podlife.api.codec import encode
+from podlife.apiserver.admission.service_account import default_account_created
 from podlife.apiserver.audit import AuditContext, Auditor
 from podlife.apiserver.authn import Authenticator, UserInfo
 from podlife.apiserver.authz import Attributes, Authorizer, forbidden, selected_name
-from podlife.apiserver.endpoints import certificate_signing_requests, non_resource_urls, request_info, reviews
+from podlife.apiserver.endpoints import (
+    certificate_signing_requests,
+    non_resource_urls,
+    openid,
+    request_info,
+    reviews,
+)
 from podlife.apiserver.endpoints.certificate_signing_requests import SignRequest
 from podlife.apiserver.endpoints.impersonation import act_as
 from podlife.apiserver.endpoints.metrics import ApiServerMetrics
@@ -26,6 +33,7 @@ from podlife.apiserver.registry import Registry, RequestScope, create, delete, g
 from podlife.apiserver.registry.request_body import with_json
 from podlife.apiserver.registry.response import headers
 from podlife.apiserver.registry.worker_threads import offload
+from podlife.apiserver.service_accounts import ServiceAccountTokens
 from podlife.apiserver.storage import MismatchError, StoreError, StoreFullError, StoreLostError
 from podlife.apiserver.subresources import (
     admit_connect,
@@ -34,6 +42,7 @@ from podlife.apiserver.subresources import (
     evict,
     get_scale,
     patch_scale,
+    request_token,
     update_scale,
 )
 from podlife.errors import ApiError, ConflictError, NotFoundError, UnauthorizedError
@@ -87,6 +96,9 @@ class ApiHandler:
     auditor: Auditor | None = None
     aggregator: Aggregator | None = None
     resource_proxy: ResourceProxy | None = None
+    # None if this server issues no tokens.
+    service_accounts: ServiceAccountTokens | None = None
+    needs_accounts: bool = False
 
     async def __call__(self, request: Request) -> Response:
         started = self.metrics.begin()
@@ -138,7 +150,8 @@ class ApiHandler:
             if answer is not None:
                 return answer
         if info is None:
-            return await non_resource_urls.answer(request, self.registry, self.metrics)
+            document = openid.answer(request, self.service_accounts)
+            return document or await non_resource_urls.answer(request, self.registry, self.metrics)
         resource = info.resource
         if resource is None:
             raise self._no_subresource(info) or non_resource_urls.not_found()
@@ -229,6 +242,8 @@ class ApiHandler:
             return await self._connect(scope)
         if subresource == "proxy":
             return await self._proxy(scope)
+        if subresource == "token":
+            return await self._request_token(scope)
         if subresource and subresource not in _VIEWS:
             special = _SPECIAL.get((subresource, verb))
             if special is None:
@@ -238,6 +253,7 @@ class ApiHandler:
             ("update",) if subresource == "finalize" else ("get", "update", "patch")
         ):
             raise not_allowed()
+        await self._prepare_account(scope)
         is_whole = verb in ("create", "deletecollection")
         if is_whole and (scope.name or (resource.namespaced and not scope.namespace)):
             raise not_allowed()
@@ -245,6 +261,17 @@ class ApiHandler:
             raise not_allowed()
         run = _SPECIAL.get((resource.key, verb)) or _VERBS[verb]
         return await run(scope)
+
+    async def _prepare_account(self, scope: RequestScope) -> None:
+        if self.needs_accounts and scope.verb == "create" and scope.resource.key == "pods":
+            await default_account_created(self.registry.store.get, scope.namespace)
+
+    async def _request_token(self, scope: RequestScope) -> Response:
+        if scope.verb != "create":
+            raise not_allowed()
+        if self.service_accounts is None:
+            raise non_resource_urls.not_found()
+        return await request_token(scope, self.service_accounts)
 
     async def _connect(self, scope: RequestScope) -> Response:
         if self.kubelet_proxy is None:

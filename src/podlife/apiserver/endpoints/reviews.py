@@ -19,6 +19,7 @@ from podlife.apiserver.registry.field_managers import track
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import bad_request, read_object
 from podlife.apiserver.registry.table import convert
+from podlife.errors import UnauthorizedError
 from podlife.wire import Response
 
 _GROUP = "authorization.k8s.io"
@@ -114,13 +115,20 @@ def review_self(user: UserInfo, now: datetime) -> Object:
 
 def review_token(body: Object, authenticator: Authenticator) -> Object:
     """TokenReview."""
-    token = (body.get("spec") or {}).get("token")
+    spec = body.get("spec") or {}
+    token = spec.get("token")
     if not token:
         raise bad_request("token is required for TokenReview in authentication")
-    user = authenticator.find_token(token)
-    if user is None:
+    try:
+        found = authenticator.find_token(token, spec.get("audiences") or ())
+    except UnauthorizedError as error:
+        return _with_status(body, {"user": {}, "error": str(error)})
+    if found is None:
         return _with_status(body, {"user": {}, "error": "invalid bearer token"})
-    return _with_status(body, {"authenticated": True, "user": user.to_object()})
+    status: Object = {"authenticated": True, "user": found.user.to_object()}
+    if found.audiences:
+        status["audiences"] = list(found.audiences)
+    return _with_status(body, status)
 
 
 def _asked(spec: Object) -> Attributes:
