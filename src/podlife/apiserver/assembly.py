@@ -58,8 +58,8 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     """Return a handler that serves from `store`. Starts nothing and does not create the system namespaces.
 
     Without `call_webhook` every call of a webhook fails. `taints_new_nodes` needs a node lifecycle controller, which
-    removes the taint. With `needs_accounts` a pod needs a service account, as by upstream's plug-in ServiceAccount: only
-    where a controller creates the default ones.
+    removes the taint. With `needs_accounts` a pod needs a service account, as by upstream's plug-in ServiceAccount:
+    only where a controller creates the default ones.
     """
     chance = chance or random.SystemRandom()
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)

@@ -31,6 +31,7 @@ from podlife.apiserver.bootstrap import (
     create_kubernetes_service,
     create_system_objects,
     publish_authentication,
+    publish_endpoint,
 )
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.endpoints.openid import KEY_SET
@@ -91,8 +92,9 @@ class ApiServer:
             await self._bind(http_server)
             stack.push_async_callback(http_server.stop, seconds=self._settings.stop_seconds)
             await create_kubernetes_service(handler.registry, http_server.port)
+            await publish_endpoint(handler.registry, self._advertised, http_server.port)
             if handler.service_accounts is not None:
-                host = self._settings.advertise_address or self._settings.bind
+                host = self._advertised or self._settings.bind
                 handler.service_accounts.key_set_url = f"{_url(host, http_server.port)}{KEY_SET}"
             serving = ServingInfo(_url(self._settings.bind, http_server.port), folder)
             if not self._settings.tls_cert_file:
@@ -182,7 +184,7 @@ class ApiServer:
             [Path(name) for name in given.service_account_key_files],
             creates=own,
         )
-        if not own or given.service_account_key_files:
+        if not own or given.service_account_key_files or given.needs_accounts:
             keys.refresh()
         return ServiceAccountTokens(
             store, self._clock, keys, issuer=given.service_account_issuer or DEFAULT_ISSUER
@@ -207,12 +209,32 @@ class ApiServer:
             return MemoryStore()
         return await SqliteStore.open(folder)
 
+    @property
+    def _advertised(self) -> str:
+        """Address at which pods reach this server; empty if only this machine does."""
+        address = self._settings.advertise_address or self._settings.bind
+        try:
+            is_public = not ip_address(address).is_loopback and not ip_address(address).is_unspecified
+        except ValueError:
+            return ""
+        return address if is_public else ""
+
     async def _bind(self, http_server: HttpServer) -> None:
         bind, port = self._settings.bind, self._settings.port
         try:
             await http_server.start(bind, port)
+            if (also := self._settings.advertise_address) and not _is_wildcard(bind) and also != bind:
+                bind, port = also, http_server.port
+                await http_server.start(bind, port)
         except (OSError, OverflowError, UnicodeError) as error:
             raise ConfigError(_why_not_bound(bind, port, error)) from error
+
+
+def _is_wildcard(bind: str) -> bool:
+    try:
+        return ip_address(bind).is_unspecified
+    except ValueError:
+        return False
 
 
 def _url(bind: str, port: int) -> str:

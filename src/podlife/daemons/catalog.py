@@ -30,6 +30,7 @@ ENDPOINT_SLICES = "endpointslice-controller"
 ENDPOINT_MIRRORING = "endpointslice-mirroring-controller"
 SERVICE_ACCOUNT = "serviceaccount-controller"
 RESOURCE_QUOTA = "resourcequota-controller"
+TOKENS_CONTROLLER = "serviceaccount-token-controller"
 ROOT_CA_PUBLISHER = "root-ca-certificate-publisher-controller"
 CSR_APPROVING = "certificatesigningrequest-approving-controller"
 CSR_SIGNING = "certificatesigningrequest-signing-controller"
@@ -60,6 +61,7 @@ _ABOUT = {
     ENDPOINTS: "the same as Endpoints, the older kind",
     ENDPOINT_MIRRORING: "EndpointSlices of the Endpoints that users write for Services without a selector",
     SERVICE_ACCOUNT: "a service account `default` in every namespace",
+    TOKENS_CONTROLLER: "tokens in secrets; needs --service-account-private-key-file",
     ROOT_CA_PUBLISHER: "a ConfigMap `kube-root-ca.crt` with the API server's CA in every namespace",
     RESOURCE_QUOTA: "what ResourceQuotas limit and how much of it is used",
     CSR_APPROVING: "approves requests of kubelets for client certificates",
@@ -101,8 +103,7 @@ _NOT_HERE = frozenset(
         *("legacy-serviceaccount-token-cleaner", "namespace", "node-ipam", "node-route"),
         *("persistentvolume-attach-detach", "persistentvolume-expander", "podcertificaterequest-cleaner"),
         *("podgroup-protection", "resourceclaim", "resourcepoolstatusrequest"),
-        *("selinux-warning", "service-cidr", "service-lb"),
-        *("serviceaccount-token", "storage-version-migrator"),
+        *("selinux-warning", "service-cidr", "service-lb", "storage-version-migrator"),
         *("storageversion-garbage-collector", "token-cleaner", "ttl"),
         "validatingadmissionpolicy-status",
     )
@@ -223,6 +224,7 @@ _OTHERS = (
     CatalogEntry(ENDPOINT_MIRRORING, _made_by("podlife.endpoints", "EndpointSliceMirroringController")),
     CatalogEntry(RESOURCE_QUOTA, _made_by("podlife.resourcequota", "ResourceQuotaController")),
     CatalogEntry(SERVICE_ACCOUNT, _made_by("podlife.serviceaccount", "ServiceAccountController")),
+    CatalogEntry(TOKENS_CONTROLLER, _made_by("podlife.serviceaccount", "TokensController")),
     CatalogEntry(ROOT_CA_PUBLISHER, _made_by("podlife.serviceaccount", "RootCaCertPublisher")),
     CatalogEntry(CSR_APPROVING, _made_by("podlife.certificates", "CsrApprovingController")),
     CatalogEntry(CSR_SIGNING, _made_by("podlife.certificates", "CsrSigningController")),

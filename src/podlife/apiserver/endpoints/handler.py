@@ -7,7 +7,7 @@ a Status object, so that no client sees anything else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -238,12 +238,8 @@ class ApiHandler:
             )
         elif resource.group == "certificates.k8s.io" and verb == "create" and not (scope.name or subresource):
             return await certificate_signing_requests.create(scope, self.sign_node_request)
-        if subresource in _CONNECTED:
-            return await self._connect(scope)
-        if subresource == "proxy":
-            return await self._proxy(scope)
-        if subresource == "token":
-            return await self._request_token(scope)
+        if subresource and (answer := self._answers().get(subresource)):
+            return await answer(scope)
         if subresource and subresource not in _VIEWS:
             special = _SPECIAL.get((subresource, verb))
             if special is None:
@@ -261,6 +257,11 @@ class ApiHandler:
             raise not_allowed()
         run = _SPECIAL.get((resource.key, verb)) or _VERBS[verb]
         return await run(scope)
+
+    def _answers(self) -> Mapping[str, Callable[[RequestScope], Awaitable[Response]]]:
+        """Subresources that are not a part of an object."""
+        connected = dict.fromkeys(_CONNECTED, self._connect)
+        return {"proxy": self._proxy, "token": self._request_token, **connected}
 
     async def _prepare_account(self, scope: RequestScope) -> None:
         if self.needs_accounts and scope.verb == "create" and scope.resource.key == "pods":

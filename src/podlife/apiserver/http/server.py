@@ -58,23 +58,22 @@ class HttpServer:
         self._identify = identify
         self._tls = tls
         self._limits = limits or HttpLimits()
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[asyncio.Server] = []
         self._server: _Server | None = None
 
     @property
     def port(self) -> int:
         """The bound port; if port 0 was requested, the one the system chose."""
-        assert self._listener is not None
-        return int(self._listener.sockets[0].getsockname()[1])
+        return int(self._listeners[0].sockets[0].getsockname()[1])
 
     @property
     def connections(self) -> int:
         return len(self._server.connections) if self._server else 0
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; raises OSError if the address cannot be bound."""
-        self._server = _Server(self._handler, self._limits, self._identify)
-        self._listener = await asyncio.get_running_loop().create_server(
+        """Listen, again at another address if called again; raises OSError if the address cannot be bound."""
+        self._server = self._server or _Server(self._handler, self._limits, self._identify)
+        listener = await asyncio.get_running_loop().create_server(
             self._server,
             host,
             port,
@@ -82,21 +81,23 @@ class HttpServer:
             backlog=1024,
             ssl_handshake_timeout=self._limits.handshake_seconds if self._tls else None,
         )
-        for listener in self._listener.sockets:
-            enable_keepalive(listener)
+        self._listeners.append(listener)
+        for each in listener.sockets:
+            enable_keepalive(each)
 
     async def stop(self, *, seconds: float = 5.0) -> None:
         """Stop accepting connections, end streams, wait for requests in flight, and close the rest."""
-        if self._listener is None or self._server is None:
+        if not self._listeners or self._server is None:
             return
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         self._server.end_streams()
         await self._server.receive_bodies(seconds)
         self._server.pre_shutdown()
         await self._server.shutdown(max(0.0, deadline - loop.time()))
-        self._listener = None
+        self._listeners = []
 
 
 class _Connection(StreamingConnection):

@@ -77,8 +77,14 @@ class SyncOptions:
         float, duration_option("Maximum lifetime of signed certificates.", "8760h")
     ] = 8760 * 3600.0
 
+    service_account_private_key_file: Annotated[
+        str, option("FILE", "Private key that signs the tokens in secrets.", show_default=False)
+    ] = ""
+
     def of(self, name: str) -> dict[str, int | float | str]:
         """The keyword arguments of the controller with this name."""
+        if name == "serviceaccount-token-controller":
+            return {"private_key_file": self.service_account_private_key_file}
         if name == "scheduler":
             return {"scheduler_name": self.scheduler_name}
         if name == "certificatesigningrequest-signing-controller":

@@ -14,6 +14,7 @@ import typer
 
 from podlife.cli import completions
 from podlife.cli.commands.apiserver import (
+    AdvertiseOption,
     DataOption,
     EventTtlOption,
     MaxAgeOption,
@@ -70,6 +71,7 @@ class UpOptions:
     name: Annotated[
         list[str] | None, option("HOST", "Another name of the API server (repeatable).", parser=parse_host)
     ] = None
+    advertise_address: AdvertiseOption = ""
     controllers: Annotated[
         list[str] | None,
         option(
@@ -228,6 +230,7 @@ def _settings(
         port=options.port,
         bind=options.bind,
         names=tuple(options.name or ()),
+        advertise_address=options.advertise_address,
         controllers=tuple(controllers),
         node_health=node_health.settings(),
         max_pods=options.max_pods,
