@@ -67,6 +67,8 @@ async def review(handler: ApiHandler, token: str, **spec: Any) -> dict[str, Any]
     code, answer = await ask(handler, "POST", REVIEWS, {"spec": {"token": token, **spec}})
     assert code == 201, answer
     status: dict[str, Any] = answer["status"]
+    if error := status.get("error", ""):
+        status["error"] = error.removeprefix("[invalid bearer token, ").removesuffix("]")
     return status
 
 
@@ -386,10 +388,10 @@ async def test_account_that_names_its_secrets_allows_no_others(tmp_path: Path) -
         return [{"name": "v", "secret": {"secretName": name}}]
 
     code, answer = await ask(handler, "POST", PODS, pod(volumes=volumes("foreign")))
-    assert (code, answer["message"]) == (
-        403,
+    assert code == 403
+    assert answer["message"] == (
         'pods "p" is forbidden: volume with secret.secretName="foreign" is not allowed because service account '
-        "default does not reference that secret",
+        "default does not reference that secret"
     )
     assert (await ask(handler, "POST", PODS, pod(volumes=volumes("own"))))[0] == 201
 

@@ -122,7 +122,7 @@ def review_token(body: Object, authenticator: Authenticator) -> Object:
     try:
         found = authenticator.find_token(token, spec.get("audiences") or ())
     except UnauthorizedError as error:
-        return _with_status(body, {"user": {}, "error": str(error)})
+        return _with_status(body, {"user": {}, "error": f"[invalid bearer token, {error}]"})
     if found is None:
         return _with_status(body, {"user": {}, "error": "invalid bearer token"})
     status: Object = {"authenticated": True, "user": found.user.to_object()}

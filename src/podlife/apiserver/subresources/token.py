@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from podlife.api.codec import Object, decode_object, encode, format_time
@@ -12,6 +12,7 @@ from podlife.api.fieldpath import Updater, Version, merge_type_of_kind, zero_obj
 from podlife.apiserver.admission import Operation
 from podlife.apiserver.registry import RequestScope, field_managers, response
 from podlife.apiserver.registry.managed_fields import Managed
+from podlife.apiserver.registry.metadata import adopt_namespace
 from podlife.apiserver.registry.request_body import bad_request, read_typed
 from podlife.apiserver.registry.webhook_admission import WebhookAdmission, fixed_view
 from podlife.apiserver.registry.worker_threads import offload
@@ -32,6 +33,7 @@ async def request_token(scope: RequestScope, tokens: ServiceAccountTokens) -> Re
     spec = body.setdefault("spec", {})
     if spec.get("expirationSeconds") is None:
         spec["expirationSeconds"] = _DEFAULT_SECONDS
+    adopt_namespace(scope, body.setdefault("metadata", {}))
     _track(scope, body)
     scope.registry.admission.admit(scope.admission(Operation.CREATE, subresource="token", new=body))
     views = fixed_view(_VERSION, _KIND)
@@ -53,11 +55,13 @@ async def request_token(scope: RequestScope, tokens: ServiceAccountTokens) -> Re
 
 def _track(scope: RequestScope, body: Object) -> None:
     """Upstream answers with the managers of a request that is not stored, too."""
-    body.setdefault("metadata", {}).pop("managedFields", None)
+    body["metadata"].pop("managedFields", None)
     if scope.registry.tracks_managers:
         managed = Managed.of(())
         manager = field_managers.updating_manager(scope, _updater())
         before = zero_object(_VERSION, _KIND)
+        # Upstream's form of an empty request has this field, as null.
+        before["spec"]["boundObjectRef"] = None
         field_managers.update(_updater(), managed, before, body, manager, format_time(scope.now))
         body["metadata"]["managedFields"] = managed.entries()
 
@@ -70,12 +74,9 @@ def _updater() -> Updater:
 def _complete(scope: RequestScope, body: Object, tokens: ServiceAccountTokens) -> Object:
     """Check the request and fill in what it leaves out; returns the metadata of the account."""
     meta, spec, name = body["metadata"], body["spec"], scope.name
-    refuse = partial(_refuse, name)
     if meta.get("name", name) != name:
-        refuse(bad_value("metadata.name", meta["name"], "must match the service account name if specified"))
-    if meta.get("namespace", scope.namespace) != scope.namespace:
-        why = "must match the service account namespace if specified"
-        refuse(bad_value("metadata.namespace", meta["namespace"], why))
+        why = "must match the service account name if specified"
+        _refuse(name, bad_value("metadata.name", meta["name"], why))
     account: Object = decode_object(scope.find().value)["metadata"]
     if meta.get("uid", account["uid"]) != account["uid"]:
         raise _conflict(
