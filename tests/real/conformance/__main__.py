@@ -35,6 +35,7 @@ def main() -> int:
         help="container runtime of the cluster; containerd needs root, sim fails the specs that talk to their pods",
     )
     parser.add_argument("--containerd-socket", help=argparse.SUPPRESS)
+    parser.add_argument("--advertise-address", help=argparse.SUPPRESS)
     parser.add_argument("--procs", type=int, default=4, help="specs at once")
     parser.add_argument("--keep", type=Path, help="folder for the suite's report and output")
     options = parser.parse_args()
@@ -51,6 +52,7 @@ def main() -> int:
         flags = ["--runtime", options.runtime, "--nodes", str(_NODES), "--no-ui"]
         if options.containerd_socket:
             flags += ["--containerd-socket", options.containerd_socket]
+            flags += ["--advertise-address", options.advertise_address]
         with running_up(Path(scratch), *flags) as up:
             report = _run_suite(focus, up.kubeconfig, kept, options.procs)
     results = results_of(report)
@@ -67,7 +69,8 @@ def _run_beside_containerd() -> int:
     tools().prepare((*PARTS, *containers.PARTS))
     with containers.containerd_for_the_suite() as daemon:
         inside = ["nsenter", f"--net={daemon.network}", sys.executable, "-m", "tests.real.conformance"]
-        command = [*inside, *sys.argv[1:], "--containerd-socket", str(daemon.socket)]
+        flags = ["--containerd-socket", str(daemon.socket), "--advertise-address", daemon.make_gateway()]
+        command = [*inside, *sys.argv[1:], *flags]
         return subprocess.run(command, check=False, timeout=_SUITE_SECONDS + 600).returncode
 
 

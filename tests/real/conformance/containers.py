@@ -29,8 +29,6 @@ def containerd_for_the_suite() -> Iterator[Daemon]:
     with containerd_daemon(is_inside=True) as daemon:
         for image, names in _images():
             daemon.import_image(image, *names)
-        inside = ["nsenter", f"--net={daemon.network}"]
-        subprocess.run([*inside, "ip", "link", "set", "lo", "up"], check=True, timeout=_SECONDS)
         yield daemon
 
 

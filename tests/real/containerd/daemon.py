@@ -23,6 +23,7 @@ from tests.kit.real_parts import NotReadyError, part, tail
 
 from .image import Image, make_image
 
+_GATEWAY = "10.86.0.1"
 _CNI_PARTS = ("cni-bridge", "cni-host-local", "cni-loopback")
 PARTS = ("containerd", "containerd-shim-runc-v2", "ctr", "runc", *_CNI_PARTS, "busybox-static")
 IMAGE = "podlife.test/busybox:1"
@@ -158,6 +159,19 @@ class Daemon:
         for group in (*groups, *parents):
             with contextlib.suppress(OSError):
                 group.rmdir()
+
+    def make_gateway(self) -> str:
+        """Create the pods' bridge before the first pod does; returns its address, at which pods reach a server that
+        is in this network."""
+        for words in (
+            "ip link set lo up",
+            "ip link add cni0 type bridge",
+            f"ip addr add {_GATEWAY}/16 dev cni0",
+            "ip link set cni0 up",
+        ):
+            command = ["nsenter", f"--net={self.network}", *words.split()]
+            subprocess.run(command, check=True, timeout=_END_SECONDS)
+        return _GATEWAY
 
     def _prepare_network(self) -> None:
         network = self.network
