@@ -176,7 +176,8 @@ class Daemon:
     def _prepare_network(self) -> None:
         network = self.network
         network.touch()
-        subprocess.run(["unshare", f"--net={network}", "true"], check=True, timeout=_END_SECONDS)
+        begin = ["ip", "link", "set", "lo", "up"] if self.is_inside else ["true"]
+        subprocess.run(["unshare", f"--net={network}", *begin], check=True, timeout=_END_SECONDS)
         plugins, conf = self.folder / "cni-bin", self.folder / "cni-conf"
         plugins.mkdir()
         conf.mkdir()
