@@ -43,6 +43,14 @@ _CONTROLLER_ROLES = (
     *("statefulset-controller", "ttl-after-finished-controller"),
 )
 _SCHEDULER_ROLES = ("system:kube-scheduler", "system:volume-scheduler")
+_OWN_RULES: tuple[Object, ...] = (
+    {"verbs": ["create"], "apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"]},
+    {
+        "verbs": ["delete", "get", "list", "update", "watch"],
+        "apiGroups": [""],
+        "resources": ["secrets"],
+    },
+)
 
 
 @cache
@@ -65,6 +73,8 @@ def _own_objects(upstream: Sequence[Object]) -> Iterator[tuple[str, Object]]:
     rules: list[Object] = []
     for name in (*(f"system:controller:{each}" for each in _CONTROLLER_ROLES), *_SCHEDULER_ROLES):
         rules += [rule for rule in _rules_of(name, upstream) if rule not in rules]
+    # Those of podlife's own controllers: the class `local-path`, and tokens in Secrets.
+    rules += _OWN_RULES
     yield from _cluster_role(_CONTROLLERS_ROLE, rules, _subject("User", CONTROLLERS.name))
     # The namespace's UID identifies the cluster, and a kubelet compares it with the one it joined.
     identity = _rule(["get"], "namespaces", ["kube-system"])
