@@ -6,7 +6,7 @@ concurrent requests. What is deleted is credited by the resource quota controlle
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from podlife.api.codec import Object
@@ -102,15 +102,9 @@ def _charge_one(attributes: AdmissionRequest, quota: Object, more: Usage) -> Usa
     exceeded = sorted(name for name in more if after[name].nanos > hard[name].nanos)
     # A status reports what is the case already.
     if exceeded and attributes.subresource != "status":
-        shown = ((what, _show(amounts, exceeded)) for what, amounts in _parts(more, status))
-        listed = ", ".join(f"{what}: {text}" for what, text in shown)
+        parts = (("requested", more), ("used", status["used"]), ("limited", status["hard"]))
+        listed = ", ".join(
+            f"{what}: {','.join(f'{name}={amounts[name]}' for name in exceeded)}" for what, amounts in parts
+        )
         raise attributes.forbidden(f"exceeded quota: {quota['metadata']['name']}, {listed}")
     return after
-
-
-def _parts(more: Usage, status: Object) -> Iterable[tuple[str, Mapping[str, object]]]:
-    return ("requested", more), ("used", status["used"]), ("limited", status["hard"])
-
-
-def _show(amounts: Mapping[str, object], names: Sequence[str]) -> str:
-    return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)

@@ -222,25 +222,26 @@ def _validate_item(item: Object, path: str) -> FieldErrors:
         yield from _validate_order(texts, name, path)
 
 
-# Which amount may not exceed which, where that is reported with which of them, and what upstream calls them.
+# Which amount may not exceed which, at which field that is reported, and with the amount of which.
 _ORDER = (
-    ("min", "max", "min", "min", "min value", "max value"),
-    ("min", "defaultRequest", "defaultRequest", "defaultRequest", "min value", "default request value"),
-    ("defaultRequest", "max", "defaultRequest", "defaultRequest", "default request value", "max value"),
-    (
-        *("defaultRequest", "default", "defaultRequest", "defaultRequest"),
-        *("default request value", "default limit value"),
-    ),
-    ("min", "default", "default", "min", "min value", "default value"),
-    ("default", "max", "default", "max", "default value", "max value"),
+    ("min", "max", "min", "min"),
+    ("min", "defaultRequest", "defaultRequest", "defaultRequest"),
+    ("defaultRequest", "max", "defaultRequest", "defaultRequest"),
+    ("defaultRequest", "default", "defaultRequest", "defaultRequest"),
+    ("min", "default", "default", "min"),
+    ("default", "max", "default", "max"),
 )
+_WORDS = {"defaultRequest": "default request"}
 
 
 def _validate_order(texts: dict[str, str], name: str, path: str) -> FieldErrors:
     amounts = {field: parse_nanos(text) for field, text in texts.items()}
-    for low, high, field, shown, low_word, high_word in _ORDER:
+    for low, high, field, shown in _ORDER:
         if low in amounts and high in amounts and amounts[low] > amounts[high]:
-            detail = f"{low_word} {texts[low]} is greater than {high_word} {texts[high]}"
+            limit = (
+                "default limit" if (low, high) == ("defaultRequest", "default") else _WORDS.get(high, high)
+            )
+            detail = f"{_WORDS.get(low, low)} value {texts[low]} is greater than {limit} value {texts[high]}"
             yield bad_value(f"{path}.{field}[{name}]", texts[shown], detail)
     if (ratio := amounts.get("maxLimitRequestRatio")) is not None:
         at, text = f"{path}.maxLimitRequestRatio[{name}]", texts["maxLimitRequestRatio"]
