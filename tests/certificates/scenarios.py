@@ -18,6 +18,7 @@ from podlife.client import Client
 from podlife.pki.csr import SIGNING_REQUESTS
 
 Object = dict[str, Any]
+Outcome = tuple[tuple[tuple[str, str, str], ...], Object | None]
 KUBELET, SERVING, CLIENT = "kube-apiserver-client-kubelet", "kubelet-serving", "kube-apiserver-client"
 _DS, _KE, _CA, _SA = "digital signature", "key encipherment", "client auth", "server auth"
 _DEADLINE_SECONDS = 60.0
@@ -80,9 +81,9 @@ def shown(pem: bytes) -> Object:
     return {**found, "minutes": round(lifetime.total_seconds() / 60)}
 
 
-async def play(client: Client, scenario: Scenario) -> tuple[tuple[tuple[str, str, str], ...], Object | None]:
-    """The conditions and the certificate that a request comes to."""
-    name = f"csr-{scenario.name}"
+async def play(client: Client, scenario: Scenario, prefix: str = "csr", looks: int = 5) -> Outcome:
+    """The conditions and the certificate that a request comes to, and stays with for this number of looks."""
+    name = f"{prefix}-{scenario.name}"
     spec: Object = {
         "request": base64.b64encode(_request(scenario)).decode(),
         "signerName": f"kubernetes.io/{scenario.signer}",
@@ -98,14 +99,12 @@ async def play(client: Client, scenario: Scenario) -> tuple[tuple[tuple[str, str
         condition = {"type": scenario.decision, "status": "True", "reason": "Test", "message": "by hand"}
         found.setdefault("status", {})["conditions"] = [condition]
         await client.update(SIGNING_REQUESTS, found, subresource="approval")
-    return await _settled(client, scenario, name)
+    return await _settled(client, scenario, name, looks)
 
 
-async def _settled(
-    client: Client, scenario: Scenario, name: str
-) -> tuple[tuple[tuple[str, str, str], ...], Object | None]:
+async def _settled(client: Client, scenario: Scenario, name: str, looks: int) -> Outcome:
     held = 0
-    found: Any = ((), None)
+    found: Outcome = ((), None)
     for _ in range(round(_DEADLINE_SECONDS / 0.1)):
         status = (await client.get(SIGNING_REQUESTS, name)).get("status") or {}
         conditions = tuple(
@@ -115,7 +114,7 @@ async def _settled(
         certificate = status.get("certificate")
         found = conditions, shown(base64.b64decode(certificate)) if certificate else None
         held = held + 1 if found == (scenario.conditions, scenario.certificate) else 0
-        if held > 5:
+        if held > looks:
             break
         await asyncio.sleep(0.1)
     return found

@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from podlife.api.codec import Object, format_time
-from podlife.certificates.signers import SIGNERS, approval_subresource, is_too_old, validity
+from podlife.certificates.signers import SIGNERS, approval_subresources, is_too_old, validity
 from podlife.certificates.views import SigningRequest
 from podlife.client import DeleteOptions, Ref
 from podlife.controller import Again, Controller, ControlPlane
@@ -88,7 +88,7 @@ class CsrApprovingController:
     async def _approve(self, request: SigningRequest) -> Again | None:
         if request.status.certificate or request.has("Approved") or request.has("Denied"):
             return None
-        subresources = approval_subresource(request, _parsed(request))
+        subresources = approval_subresources(request, _parsed(request))
         if not subresources:
             return None
         found = await self._client.get(SIGNING_REQUESTS, request.metadata.name)

@@ -24,16 +24,11 @@ def _check_kubelet(wanted: RequestedCertificate, usages: Iterable[str], purpose:
         return f"subject organization is not {_ORGANIZATION}"
     if problem := _check_names(wanted, is_serving=purpose == _SERVER):
         return problem
-    problems = (
-        ("usages", _check_kubelet_usages(usages, purpose)),
-        ("name", "" if wanted.common_name.startswith(_COMMON_NAME) else _BAD_NAME),
-    )
+    bad_usages = _check_kubelet_usages(usages, purpose)
+    is_node = wanted.common_name.startswith(_COMMON_NAME)
+    bad_name = "" if is_node else f"subject common name does not begin with {_COMMON_NAME}"
     # As upstream: of a serving certificate the usages are checked first, of a client certificate the name.
-    ordered = problems if purpose == _SERVER else problems[::-1]
-    return next((problem for _, problem in ordered if problem), "")
-
-
-_BAD_NAME = f"subject common name does not begin with {_COMMON_NAME}"
+    return (bad_usages or bad_name) if purpose == _SERVER else (bad_name or bad_usages)
 
 
 def _check_names(wanted: RequestedCertificate, *, is_serving: bool) -> str:
@@ -69,9 +64,9 @@ SIGNERS: Mapping[str, Callable[[RequestedCertificate, Iterable[str]], str]] = {
     "kubernetes.io/kubelet-serving": lambda wanted, usages: _check_kubelet(wanted, usages, _SERVER),
     KUBELET_CLIENT: lambda wanted, usages: _check_kubelet(wanted, usages, _CLIENT),
     "kubernetes.io/kube-apiserver-client": _check_client,
-    "kubernetes.io/legacy-unknown": lambda wanted, usages: "",
 }
-"""By signer: what is wrong with a request; empty if nothing is."""
+"""By signer: what is wrong with a request; empty if nothing is. Requests to upstream's fourth, `legacy-unknown`, are
+rejected by every server since v1.22."""
 
 
 def validity(now: datetime, seconds: int | None, longest: timedelta) -> tuple[datetime, datetime]:
@@ -81,7 +76,7 @@ def validity(now: datetime, seconds: int | None, longest: timedelta) -> tuple[da
     return now - _BACKDATE, now + lifetime - (timedelta() if lifetime < _SHORT else _BACKDATE)
 
 
-def approval_subresource(request: SigningRequest, wanted: RequestedCertificate) -> tuple[str, ...]:
+def approval_subresources(request: SigningRequest, wanted: RequestedCertificate) -> tuple[str, ...]:
     """The permissions that allow a kubelet's request, any of which suffices."""
     if request.spec.signer_name != KUBELET_CLIENT or _check_kubelet(wanted, request.spec.usages, _CLIENT):
         return ()

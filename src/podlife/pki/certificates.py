@@ -6,7 +6,7 @@ one takes well under a millisecond.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from datetime import datetime
 from ipaddress import ip_address
 
@@ -22,32 +22,15 @@ from podlife.pki.credentials import KeyPair, RequestedCertificate, Subject, node
 _AUTHORITY_NAME = "podlife-ca"
 _NODE = "system:node:"
 
-# Names of usages in the certificates API.
-_KEY_USAGES = {
-    "signing": "digital_signature",
-    **{
-        name.replace("_", " "): name
-        for name in ("digital_signature", "content_commitment", "key_encipherment")
-    },
-    **{name.replace("_", " "): name for name in ("key_agreement", "data_encipherment", "crl_sign")},
-    **{name.replace("_", " "): name for name in ("encipher_only", "decipher_only")},
-    "cert sign": "key_cert_sign",
-}
-_EXTENDED_USAGES = {
-    "any": ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE,
-    "server auth": ExtendedKeyUsageOID.SERVER_AUTH,
-    "client auth": ExtendedKeyUsageOID.CLIENT_AUTH,
-    "code signing": ExtendedKeyUsageOID.CODE_SIGNING,
-    "email protection": ExtendedKeyUsageOID.EMAIL_PROTECTION,
-    "s/mime": ExtendedKeyUsageOID.EMAIL_PROTECTION,
-    "ipsec end system": x509.ObjectIdentifier("1.3.6.1.5.5.7.3.5"),
-    "ipsec tunnel": x509.ObjectIdentifier("1.3.6.1.5.5.7.3.6"),
-    "ipsec user": x509.ObjectIdentifier("1.3.6.1.5.5.7.3.7"),
-    "timestamping": ExtendedKeyUsageOID.TIME_STAMPING,
-    "ocsp signing": ExtendedKeyUsageOID.OCSP_SIGNING,
-    "microsoft sgc": x509.ObjectIdentifier("1.3.6.1.4.1.311.10.3.3"),
-    "netscape sgc": x509.ObjectIdentifier("2.16.840.1.113730.4.1"),
-}
+# Usages that the cluster's signers sign, by their names in the certificates API.
+_KEY_USAGES = {"digital signature": "digital_signature", "key encipherment": "key_encipherment"}
+_PURPOSES = {"client auth": ExtendedKeyUsageOID.CLIENT_AUTH, "server auth": ExtendedKeyUsageOID.SERVER_AUTH}
+_FLAGS = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+    *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+)
+# Alternative names that are taken over from a request.
+_NAMES = (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResourceIdentifier)
 
 _PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
@@ -92,8 +75,7 @@ def read_request(request_pem: bytes) -> RequestedCertificate:
         names = [str(each.value) for each in request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
         groups = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
         found = _requested_names(request)
-        kinds = (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResourceIdentifier)
-        others = [tuple(str(each.value) for each in found if isinstance(each, kind)) for kind in kinds]
+        others = [tuple(str(each.value) for each in found if isinstance(each, kind)) for kind in _NAMES]
     except (ValueError, x509.DuplicateExtension):
         raise ValueError("not a PEM certificate request") from None
     return RequestedCertificate(
@@ -105,7 +87,7 @@ def sign_as_requested(
     authority_pem: bytes,
     authority_key_pem: bytes,
     request_pem: bytes,
-    usages: Iterable[str],
+    usages: Collection[str],
     begin: datetime,
     end: datetime,
 ) -> bytes:
@@ -122,30 +104,28 @@ def sign_as_requested(
     last = authority.not_valid_after_utc
     if begin >= last:
         raise ValueError(f"the signer has expired: NotAfter={last}")
-    wanted = list(usages)
-    flags = {_KEY_USAGES[usage] for usage in wanted if usage in _KEY_USAGES}
-    extended = [oid for usage, oid in _EXTENDED_USAGES.items() if usage in wanted]
-    builder = _builder(request.subject, authority.subject, key, begin, min(end, last))
+    flags = [_KEY_USAGES[usage] for usage in usages if usage in _KEY_USAGES]
+    purposes = [_PURPOSES[usage] for usage in usages if usage in _PURPOSES]
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    builder = (
+        _builder(request.subject, authority.subject, key, begin, min(end, last))
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(issuer, critical=False)
+    )
     if flags:
         builder = builder.add_extension(_key_usage(*flags), critical=True)
-    if extended:
-        builder = builder.add_extension(x509.ExtendedKeyUsage(dict.fromkeys(extended)), critical=False)
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    builder = builder.add_extension(issuer, critical=False)
     if names := _requested_names(request):
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return builder.sign(authority_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 def _requested_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:
-    """The alternative names that upstream takes over."""
     try:
         found = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
-    kinds = (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResourceIdentifier)
-    return [each for each in found if isinstance(each, kinds)]
+    return [each for each in found if isinstance(each, _NAMES)]
 
 
 def make_request(subject: Subject) -> tuple[bytes, bytes]:
@@ -249,7 +229,7 @@ def _general_name(name: str) -> x509.GeneralName:
 
 
 def _key_usage(*flags: str) -> x509.KeyUsage:
-    return x509.KeyUsage(**{name: name in flags for name in _KEY_USAGES.values()})
+    return x509.KeyUsage(**{name: name in flags for name in _FLAGS})
 
 
 def _key_pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:

@@ -45,11 +45,8 @@ _CONTROLLER_ROLES = (
 _SCHEDULER_ROLES = ("system:kube-scheduler", "system:volume-scheduler")
 _OWN_RULES: tuple[Object, ...] = (
     {"verbs": ["create"], "apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"]},
-    {
-        "verbs": ["delete", "get", "list", "update", "watch"],
-        "apiGroups": [""],
-        "resources": ["secrets"],
-    },
+    {"verbs": ["delete", "list", "patch", "watch"], "apiGroups": [""], "resources": ["secrets"]},
+    {"verbs": ["get", "list", "patch", "watch"], "apiGroups": [""], "resources": ["serviceaccounts"]},
 )
 
 
