@@ -146,153 +146,156 @@ def _failed(why: str, *first: tuple[str, str, str]) -> Object:
     return {"conditions": (*(first or (_APPROVED,)), ("Failed", "SignerValidationFailure", why))}
 
 
-_NODE = {"signer": KUBELET, "usages": (_DS, _CA)}
-_SERVES = {"signer": SERVING, "usages": (_DS, _SA), "names": ("n1", "10.0.0.1"), "decision": "Approved"}
-_JANE = {"signer": CLIENT, "usages": (_DS, _CA), "common_name": "jane", "organizations": ("devs",)}
-_SUBJECT = {"subject": "CN=jane,O=devs"}
+_NODE: Object = {"signer": KUBELET, "usages": (_DS, _CA)}
+_SERVES: Object = {
+    "signer": SERVING,
+    "usages": (_DS, _SA),
+    "names": ("n1", "10.0.0.1"),
+    "decision": "Approved",
+}
+_JANE: Object = {"signer": CLIENT, "usages": (_DS, _CA), "common_name": "jane", "organizations": ("devs",)}
+_SUBJECT: Object = {"subject": "CN=jane,O=devs"}
 
-SCENARIOS = tuple(
-    Scenario(name, **fields)
-    for name, fields in {
-        "node-client": {**_NODE, "conditions": (_AUTO,), "certificate": _made(_CLIENT_OID)},
-        "node-client-for-itself": {
-            **_NODE,
-            "requester": "system:node:n1",
-            "conditions": (_SELF,),
-            "certificate": _made(_CLIENT_OID),
-        },
-        "node-client-with-rsa-usages": {
-            **_NODE,
-            "usages": (_DS, _KE, _CA),
-            "conditions": (_AUTO,),
-            "certificate": _made(_CLIENT_OID, usage=["digital_signature", "key_encipherment"]),
-        },
-        "node-client-of-other-group": {**_NODE, "organizations": ("others",)},
-        "node-client-with-names": {**_NODE, "names": ("n1",)},
-        "node-client-with-other-usages": {**_NODE, "usages": (_DS, _CA, _SA)},
-        "node-client-of-a-person": {**_NODE, "common_name": "jane"},
-        "node-client-denied": {
-            **_SERVES,
-            "decision": "Denied",
-            "conditions": (("Denied", "Test", "by hand"),),
-        },
-        "other-group-approved": {
-            **_NODE,
-            "organizations": ("others",),
-            "decision": "Approved",
-            **_failed("subject organization is not system:nodes"),
-        },
-        "names-approved": {
-            **_NODE,
-            "names": ("n1",),
-            "decision": "Approved",
-            **_failed("DNS subjectAltNames are not allowed"),
-        },
-        "address-approved": {
-            **_NODE,
-            "names": ("10.0.0.1",),
-            "decision": "Approved",
-            **_failed("IP subjectAltNames are not allowed"),
-        },
-        "person-approved": {
-            **_NODE,
-            "common_name": "jane",
-            "decision": "Approved",
-            **_failed("subject common name does not begin with system:node:"),
-        },
-        "usages-approved": {
-            **_NODE,
-            "usages": (_DS, _CA, _SA),
-            "decision": "Approved",
-            **_failed("usages did not match [client auth digital signature key encipherment]"),
-        },
-        "serving-waits": {**_SERVES, "decision": ""},
-        "serving": {
-            **_SERVES,
-            "conditions": (_APPROVED,),
-            "certificate": _made(_SERVER_OID, names=["10.0.0.1", "n1"]),
-        },
-        "serving-without-names": {
-            **_SERVES,
-            "names": (),
-            **_failed("DNS or IP subjectAltName is required"),
-        },
-        "serving-with-mail": {
-            **_SERVES,
-            "emails": ("a@example.com",),
-            **_failed("Email subjectAltNames are not allowed"),
-        },
-        "serving-with-uri": {
-            **_SERVES,
-            "uris": ("https://example.com/",),
-            **_failed("URI subjectAltNames are not allowed"),
-        },
-        "serving-for-clients": {
-            **_SERVES,
-            "usages": (_DS, _CA),
-            **_failed("usages did not match [digital signature key encipherment server auth]"),
-        },
-        "serving-of-a-person": {
-            **_SERVES,
-            "common_name": "jane",
-            **_failed("subject common name does not begin with system:node:"),
-        },
-        "client-waits": _JANE,
-        "client": {
-            **_JANE,
-            "decision": "Approved",
-            "conditions": (_APPROVED,),
-            "certificate": _made(_CLIENT_OID, **_SUBJECT),
-        },
-        "client-with-names": {
-            **_JANE,
-            "names": ("a.example.com",),
-            "emails": ("a@example.com",),
-            "uris": ("spiffe://a/b",),
-            "decision": "Approved",
-            "conditions": (_APPROVED,),
-            "certificate": _made(
-                _CLIENT_OID, **_SUBJECT, names=["a.example.com", "a@example.com", "spiffe://a/b"]
-            ),
-        },
-        "client-for-ten-minutes": {
-            **_JANE,
-            "decision": "Approved",
-            "expiration_seconds": 600,
-            "conditions": (_APPROVED,),
-            "certificate": _made(_CLIENT_OID, 15, **_SUBJECT),
-        },
-        "client-for-a-day": {
-            **_JANE,
-            "decision": "Approved",
-            "expiration_seconds": 86400,
-            "conditions": (_APPROVED,),
-            "certificate": _made(_CLIENT_OID, 1440, **_SUBJECT),
-        },
-        "client-for-ten-years": {
-            **_JANE,
-            "decision": "Approved",
-            "expiration_seconds": 10 * 365 * 86400,
-            "conditions": (_APPROVED,),
-            "certificate": _made(_CLIENT_OID, **_SUBJECT),
-        },
-        "client-that-serves": {
-            **_JANE,
-            "usages": (_CA, _SA),
-            "decision": "Approved",
-            **_failed("invalid usage for client certificate: server auth"),
-        },
-        "client-without-purpose": {
-            **_JANE,
-            "usages": (_DS,),
-            "decision": "Approved",
-            **_failed("missing required usage for client certificate: client auth"),
-        },
-        "unknown-signer": {
-            **_JANE,
-            "signer": "no-such-signer",
-            "decision": "Approved",
-            "conditions": (_APPROVED,),
-        },
-    }.items()
-)
+_ALL: dict[str, Object] = {
+    "node-client": {**_NODE, "conditions": (_AUTO,), "certificate": _made(_CLIENT_OID)},
+    "node-client-for-itself": {
+        **_NODE,
+        "requester": "system:node:n1",
+        "conditions": (_SELF,),
+        "certificate": _made(_CLIENT_OID),
+    },
+    "node-client-with-rsa-usages": {
+        **_NODE,
+        "usages": (_DS, _KE, _CA),
+        "conditions": (_AUTO,),
+        "certificate": _made(_CLIENT_OID, usage=["digital_signature", "key_encipherment"]),
+    },
+    "node-client-of-other-group": {**_NODE, "organizations": ("others",)},
+    "node-client-with-names": {**_NODE, "names": ("n1",)},
+    "node-client-with-other-usages": {**_NODE, "usages": (_DS, _CA, _SA)},
+    "node-client-of-a-person": {**_NODE, "common_name": "jane"},
+    "node-client-denied": {
+        **_SERVES,
+        "decision": "Denied",
+        "conditions": (("Denied", "Test", "by hand"),),
+    },
+    "other-group-approved": {
+        **_NODE,
+        "organizations": ("others",),
+        "decision": "Approved",
+        **_failed("subject organization is not system:nodes"),
+    },
+    "names-approved": {
+        **_NODE,
+        "names": ("n1",),
+        "decision": "Approved",
+        **_failed("DNS subjectAltNames are not allowed"),
+    },
+    "address-approved": {
+        **_NODE,
+        "names": ("10.0.0.1",),
+        "decision": "Approved",
+        **_failed("IP subjectAltNames are not allowed"),
+    },
+    "person-approved": {
+        **_NODE,
+        "common_name": "jane",
+        "decision": "Approved",
+        **_failed("subject common name does not begin with system:node:"),
+    },
+    "usages-approved": {
+        **_NODE,
+        "usages": (_DS, _CA, _SA),
+        "decision": "Approved",
+        **_failed("usages did not match [client auth digital signature key encipherment]"),
+    },
+    "serving-waits": {**_SERVES, "decision": ""},
+    "serving": {
+        **_SERVES,
+        "conditions": (_APPROVED,),
+        "certificate": _made(_SERVER_OID, names=["10.0.0.1", "n1"]),
+    },
+    "serving-without-names": {
+        **_SERVES,
+        "names": (),
+        **_failed("DNS or IP subjectAltName is required"),
+    },
+    "serving-with-mail": {
+        **_SERVES,
+        "emails": ("a@example.com",),
+        **_failed("Email subjectAltNames are not allowed"),
+    },
+    "serving-with-uri": {
+        **_SERVES,
+        "uris": ("https://example.com/",),
+        **_failed("URI subjectAltNames are not allowed"),
+    },
+    "serving-for-clients": {
+        **_SERVES,
+        "usages": (_DS, _CA),
+        **_failed("usages did not match [digital signature key encipherment server auth]"),
+    },
+    "serving-of-a-person": {
+        **_SERVES,
+        "common_name": "jane",
+        **_failed("subject common name does not begin with system:node:"),
+    },
+    "client-waits": _JANE,
+    "client": {
+        **_JANE,
+        "decision": "Approved",
+        "conditions": (_APPROVED,),
+        "certificate": _made(_CLIENT_OID, **_SUBJECT),
+    },
+    "client-with-names": {
+        **_JANE,
+        "names": ("a.example.com",),
+        "emails": ("a@example.com",),
+        "uris": ("spiffe://a/b",),
+        "decision": "Approved",
+        "conditions": (_APPROVED,),
+        "certificate": _made(
+            _CLIENT_OID, **_SUBJECT, names=["a.example.com", "a@example.com", "spiffe://a/b"]
+        ),
+    },
+    "client-for-ten-minutes": {
+        **_JANE,
+        "decision": "Approved",
+        "expiration_seconds": 600,
+        "conditions": (_APPROVED,),
+        "certificate": _made(_CLIENT_OID, 15, **_SUBJECT),
+    },
+    "client-for-a-day": {
+        **_JANE,
+        "decision": "Approved",
+        "expiration_seconds": 86400,
+        "conditions": (_APPROVED,),
+        "certificate": _made(_CLIENT_OID, 1440, **_SUBJECT),
+    },
+    "client-for-ten-years": {
+        **_JANE,
+        "decision": "Approved",
+        "expiration_seconds": 10 * 365 * 86400,
+        "conditions": (_APPROVED,),
+        "certificate": _made(_CLIENT_OID, **_SUBJECT),
+    },
+    "client-that-serves": {
+        **_JANE,
+        "usages": (_CA, _SA),
+        "decision": "Approved",
+        **_failed("invalid usage for client certificate: server auth"),
+    },
+    "client-without-purpose": {
+        **_JANE,
+        "usages": (_DS,),
+        "decision": "Approved",
+        **_failed("missing required usage for client certificate: client auth"),
+    },
+    "unknown-signer": {
+        **_JANE,
+        "signer": "no-such-signer",
+        "decision": "Approved",
+        "conditions": (_APPROVED,),
+    },
+}
+SCENARIOS = tuple(Scenario(name, **fields) for name, fields in _ALL.items())

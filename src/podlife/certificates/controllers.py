@@ -105,7 +105,7 @@ class CsrApprovingController:
 
     async def _may(self, spec: Object, subresource: str) -> bool:
         about = {"group": "certificates.k8s.io", "resource": "certificatesigningrequests", "version": "*"}
-        asked = {
+        asked: Object = {
             "user": spec.get("username"),
             **{key: spec[key] for key in ("uid", "groups", "extra") if key in spec},
             "resourceAttributes": {**about, "verb": "create", "subresource": subresource},

@@ -215,6 +215,8 @@ class Scheduler:
                 unusable = {state.name: (why,) for state in self._nodes if (why := own(state))}
                 decided = {**decided, **unusable}
             await self._post_filter(pod, demand, decided, message)
+            # With many nodes the search for victims takes as long as many decisions.
+            await asyncio.sleep(0)
             return
         self._forget_pending(uid)
         self._assumed.add(uid)
