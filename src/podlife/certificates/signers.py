@@ -85,7 +85,7 @@ def approval_subresources(request: SigningRequest, wanted: RequestedCertificate)
 
 
 def is_too_old(request: SigningRequest, now: datetime) -> bool:
-    """Whether nobody waits for it any more; an expired certificate is older than that in any case."""
+    """Whether it can be removed; an expired certificate is older than that in any case."""
     conditions, created = request.status.conditions, request.metadata.creation_timestamp
     if not conditions:
         return created is not None and now - created > _PENDING_LIFETIME
