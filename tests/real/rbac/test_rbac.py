@@ -35,6 +35,15 @@ REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 PLURALS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
 SECONDS = 120.0
 
+_CONNECTIONS: list[http.client.HTTPSConnection] = []
+
+
+@pytest.fixture(autouse=True, scope="module")
+def close_connections() -> Iterator[None]:
+    yield
+    while _CONNECTIONS:
+        _CONNECTIONS.pop().close()
+
 
 @dataclass
 class Caller:
@@ -48,6 +57,7 @@ class Caller:
         self.connection = http.client.HTTPSConnection(
             self.server.host, self.server.port, context=tls, timeout=SECONDS
         )
+        _CONNECTIONS.append(self.connection)
 
     def __call__(
         self, method: str, path: str, body: object = None, user: str = "", media: str = "application/json"
@@ -79,7 +89,9 @@ def collection(obj: Object) -> str:
 
 
 @pytest.fixture(scope="module")
-def both(kube: Server, podlife_server: Server, parts_folder: Path) -> Iterator[tuple[Server, Server]]:
+def both(
+    kube: Server, podlife_server: Server, parts_folder: Path, close_connections: None
+) -> Iterator[tuple[Server, Server]]:
     """Both servers with the same objects, which both know; they are removed again."""
     require("kube-controller-manager")
     servers = kube, podlife_server
@@ -140,7 +152,8 @@ def test_40_subjects_get_the_same_answers_to_200_questions(both: tuple[Server, S
 
 
 def bootstrap_objects(server: Server) -> dict[tuple[str, ...], Object]:
-    call, found = Caller(server), {}
+    call = Caller(server)
+    found: dict[tuple[str, ...], Object] = {}
     for plural in PLURALS:
         for obj in call("GET", f"{API}/{plural}?labelSelector=kubernetes.io/bootstrapping")[1]["items"]:
             meta = obj.pop("metadata")
@@ -325,9 +338,10 @@ ESCALATIONS: dict[str, tuple[Any, ...]] = {
 
 
 def test_attempts_to_escalate_end_the_same(both: tuple[Server, Server]) -> None:
-    played: list[dict[str, object]] = []
+    played: list[dict[str, tuple[int, Object]]] = []
     for server in both:
-        call, found = Caller(server), {}
+        call = Caller(server)
+        found: dict[str, tuple[int, Object]] = {}
         for obj in AUTHOR:
             assert call("POST", collection(obj), obj)[0] == 201
         for user, what in (("author", "get"), ("writer", "get"), ("binder", "create"), ("confused", "get")):
@@ -343,7 +357,7 @@ def test_attempts_to_escalate_end_the_same(both: tuple[Server, Server]) -> None:
                     call("DELETE", f"{API}/{plural}/{obj['metadata']['name']}")
     kube, ours = played
     assert ours == kube
-    codes = [found[0] for found in kube.values()]  # type: ignore[index]
+    codes = [found[0] for found in kube.values()]
     assert codes.count(403) > 12
     assert codes.count(201) > 5
 
@@ -364,7 +378,8 @@ REQUESTS = {
 @pytest.mark.parametrize("user", ["mapper", "lost", "paths", "local", "system:anonymous"])
 def test_requests_are_refused_in_the_same_words(both: tuple[Server, Server], user: str, method: str) -> None:
     def send(server: Server) -> dict[str, object]:
-        call, found = Caller(server), {}
+        call = Caller(server)
+        found: dict[str, object] = {}
         for name, path in REQUESTS.items():
             try:
                 code, body = call(method, path, user=user)

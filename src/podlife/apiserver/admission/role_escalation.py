@@ -85,8 +85,10 @@ def _check_binding(authorizer: Authorizer, request: AdmissionRequest, binding: O
         return
     rules = authorizer.policy.rules_of(ref)
     if rules is None:
-        details = {"name": ref.name, "group": _GROUP, "kind": resource}
-        raise NotFoundError(ref.not_found(resource), details=details)
+        # As upstream: its storage knows only the resource of the request.
+        kind = request.resource.plural
+        details = {"name": ref.name, "group": _GROUP, "kind": kind}
+        raise NotFoundError(ref.not_found(kind), details=details)
     _check_rules(authorizer, request, rules.rules)
 
 
@@ -102,7 +104,7 @@ def _check_rules(authorizer: Authorizer, request: AdmissionRequest, rules: Seque
         return
     reason = f'user "{user.name}" (groups={quoted(user.groups)}) is attempting to grant RBAC permissions not '
     reason += f"currently held:\n{describe(missing)}"
-    if unresolved := policy.rules_for(user, request.namespace, plural="s")[1]:
+    if unresolved := policy.rules_for(user, request.namespace, resource=request.resource.plural)[1]:
         reason += f"; resolution errors: [{unresolved}]"
     raise _forbidden(request, reason)
 

@@ -110,9 +110,9 @@ class RbacPolicy:
                 return grant.allowed
         return Decision(False, f"RBAC: {_not_found(missing)}") if missing else DENIED
 
-    def rules_for(self, user: UserInfo, namespace: str, *, plural: str = "") -> tuple[list[Object], str]:
-        """Return the rules of the user in a namespace, and the roles that were not found; upstream's caches and its
-        storage name these differently."""
+    def rules_for(self, user: UserInfo, namespace: str, *, resource: str = "") -> tuple[list[Object], str]:
+        """Return the rules of the user in a namespace, and the roles that were not found, of their own resource or, as
+        upstream's storage says, of that of the request."""
         rules: list[Object] = []
         missing: list[RoleRef] = []
         seen = set()
@@ -127,7 +127,7 @@ class RbacPolicy:
                 missing.append(grant.role)
             else:
                 rules.extend(role.rules)
-        return rules, _not_found(missing, plural)
+        return rules, _not_found(missing, resource)
 
     def missing_permissions(
         self, user: UserInfo, namespace: str, wanted: Iterable[Attributes]
@@ -185,6 +185,8 @@ def _grants_of(binding: Object, namespace: str, name: str) -> Iterator[tuple[boo
         yield kind == "Group", user, Grant(namespace, name, role, Decision(True, reason))
 
 
-def _not_found(missing: list[RoleRef], plural: str = "") -> str:
-    texts = list(dict.fromkeys(ref.not_found(ref.kind.lower() + plural) for ref in missing))[:_MOST_MISSING]
+def _not_found(missing: list[RoleRef], resource: str = "") -> str:
+    texts = list(dict.fromkeys(ref.not_found(resource or ref.kind.lower()) for ref in missing))[
+        :_MOST_MISSING
+    ]
     return f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)

@@ -304,7 +304,7 @@ def _attributes(request: Request, info: request_info.RequestInfo | None) -> Attr
         return Attributes(verb=request.method.lower(), path=request.path)
     verb, name = request_info.verb_of(request, info), info.name
     selector = request.query.get("fieldSelector")
-    if selector and not name and verb != "create":
+    if selector and not name and verb in ("list", "watch"):
         # A list that selects one name is about that object.
         name = selected_name(selector)
     return Attributes(
