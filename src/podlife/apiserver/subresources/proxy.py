@@ -46,38 +46,15 @@ _MOST_CONNECTIONS = 1000
 _HTML_BYTES = 4 * 1024 * 1024
 _SAFE = "/:@!$&'()*+,;=~"
 _SKIPPED = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
-_NOT_PASSED_BACK = frozenset(
-    (
-        "content-length",
-        "content-type",
-        "access-control-allow-credentials",
-        "access-control-allow-headers",
-        "access-control-allow-methods",
-        "access-control-allow-origin",
-    )
+_CORS = tuple(f"access-control-allow-{name}" for name in ("credentials", "headers", "methods", "origin"))
+_NOT_PASSED_BACK = frozenset(("content-length", "content-type", *_CORS))
+_tag = re.compile(r"<[a-z][a-z0-9]*(\s[^<>]*)>", re.IGNORECASE)
+# Attributes of any tag whose values are links, as HTML 4 and 5 have them.
+_link = re.compile(
+    r"""(\s(?:href|src|action|formaction|cite|background|codebase|data|icon|longdesc|manifest|poster|profile|usemap)
+    \s?=\s?)("[^"]*"|'[^']*')""",
+    re.IGNORECASE | re.VERBOSE,
 )
-_LINKS = {
-    tag: names.split()
-    for tag, names in {
-        **dict.fromkeys(("a", "area", "base", "link"), "href"),
-        **dict.fromkeys(("audio", "script", "source", "embed"), "src"),
-        **dict.fromkeys(("frame", "iframe"), "longdesc src"),
-        **dict.fromkeys(("blockquote", "del", "ins", "q"), "cite"),
-        "applet": "codebase",
-        "body": "background",
-        "button": "formaction",
-        "command": "icon",
-        "form": "action",
-        "head": "profile",
-        "html": "manifest",
-        "img": "longdesc src usemap",
-        "input": "src usemap formaction",
-        "object": "classid codebase data usemap",
-        "video": "poster",
-    }.items()
-}
-_tag = re.compile(rf"<({'|'.join(_LINKS)})(\s[^<>]*)>", re.IGNORECASE)
-_attribute = re.compile(r"""(\s)([a-z]+)(\s?=\s?)("[^"]*"|'[^']*')""", re.IGNORECASE)
 
 
 class ResourceProxy:
@@ -279,17 +256,10 @@ async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
 
 
 def _rewrite_links(page: str, rewrite: Callable[[str], str]) -> str:
-    def of_tag(tag: re.Match[str]) -> str:
-        wanted = _LINKS[tag[1].lower()]
+    def of_link(link: re.Match[str]) -> str:
+        return f"{link[1]}{link[2][0]}{rewrite(link[2][1:-1])}{link[2][-1]}"
 
-        def of_attribute(found: re.Match[str]) -> str:
-            if found[2].lower() not in wanted:
-                return found[0]
-            return f"{found[1]}{found[2]}{found[3]}{found[4][0]}{rewrite(found[4][1:-1])}{found[4][-1]}"
-
-        return f"<{tag[1]}{_attribute.sub(of_attribute, tag[2])}>"
-
-    return _tag.sub(of_tag, page)
+    return _tag.sub(lambda tag: _link.sub(of_link, tag[0]), page)
 
 
 def _through_proxy(link: str, hosts: tuple[str, ...], prefix: str) -> str:

@@ -26,15 +26,8 @@ _REFUSAL_SECONDS = 10.0
 # Addressed to the next hop, or to this server alone.
 _HOP_BY_HOP = frozenset(
     (
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
+        *("te", "trailer", "transfer-encoding", "upgrade"),
     )
 )
 _OWN = frozenset(("authorization", "content-length", "expect"))

@@ -62,7 +62,7 @@ class World:
         self.seen.append((request.method, request.raw_path, headers, await request.read()))
         path = request.path
         if path == "/page":
-            links = '<A class=x HREF="/a?b=1"><img src=\'http://elsewhere/b\'><a href="c">/d</a><p href="/e">'
+            links = '<A class=x HREF="/a?b=1"><img src=\'http://elsewhere/b\'><a href="c">/d</a><p id="/e">'
             return web.Response(text=links, content_type="text/html")
         if path.startswith("/to/"):
             return web.Response(status=302, headers={"Location": request.rel_url.query["where"]})
@@ -279,7 +279,7 @@ async def test_redirects_lead_through_the_proxy_again(world: World, where: str, 
 async def test_links_of_a_page_lead_through_the_proxy_again(world: World) -> None:
     prefix = f"{PREFIX}pods/web/proxy"
     assert await world.text("pods/web/proxy/page") == (
-        f'<A class=x HREF="{prefix}/a?b=1"><img src=\'http://elsewhere/b\'><a href="c">/d</a><p href="/e">'
+        f'<A class=x HREF="{prefix}/a?b=1"><img src=\'http://elsewhere/b\'><a href="c">/d</a><p id="/e">'
     )
 
 

@@ -30,14 +30,13 @@ from podlife.kubelet.spdy import (
     StreamOpened,
     StreamReset,
 )
-from podlife.upgraded_connection import UpgradedConnection
 
 from .exec_handler import ChannelCodec, accept_websocket
+from .spdy import accept_spdy
 
 _PROTOCOL = "portforward.k8s.io"
 _TUNNELLED = f"SPDY/3.1+{_PROTOCOL}"
 _CHANNELS = ("v4.channel.k8s.io", "v4.base64.channel.k8s.io")
-_PROTOCOL_HEADER = "X-Stream-Protocol-Version"
 _PIECE_BYTES = 32 * 1024
 _MOST_FORWARDS = 256
 _MOST_PORTS = 100
@@ -67,7 +66,10 @@ async def serve_port_forward(node: ServedNode, request: KubeletRequest) -> web.S
     idle, http = node.stream_idle_seconds, request.http
     upgrade = http.headers.get("Upgrade", "").lower()
     if upgrade == "spdy/3.1":
-        return await _serve_spdy(http, SpdyForwarder(open_port, name), idle)
+        connection = await accept_spdy(http, _PROTOCOL)
+        await SpdyForwarder(open_port, name).run(connection, idle)
+        await connection.close()
+        return connection.response
     if upgrade != "websocket":
         raise HttpError(400, "Upgrade request required")
     if _TUNNELLED in http.headers.get("Sec-WebSocket-Protocol", ""):
@@ -84,19 +86,6 @@ async def serve_port_forward(node: ServedNode, request: KubeletRequest) -> web.S
     finally:
         await socket.close()
     return socket
-
-
-async def _serve_spdy(http: web.BaseRequest, forwarder: SpdyForwarder, idle: float) -> web.StreamResponse:
-    offered = ",".join(http.headers.getall(_PROTOCOL_HEADER, []))
-    if offered and _PROTOCOL not in [part.strip() for part in offered.split(",")]:
-        raise HttpError(403, f"unable to upgrade: only {_PROTOCOL} is known, not [{offered}]")
-    headers = (("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1"), (_PROTOCOL_HEADER, _PROTOCOL))
-    connection = await UpgradedConnection.accept(http, headers)
-    try:
-        await forwarder.run(connection, idle)
-    finally:
-        await connection.close()
-    return connection.response
 
 
 def _ports(given: list[str]) -> list[int]:
