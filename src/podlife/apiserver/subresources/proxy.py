@@ -65,7 +65,8 @@ class ResourceProxy:
         self._kubelets = kubelets
         self._proxies_to_loopback = proxies_to_loopback
         self._session: aiohttp.ClientSession | None = None
-        self._unverified = ssl.create_default_context()
+        # Without the certificates of the machine's authorities, which take time to load.
+        self._unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._unverified.check_hostname = False
         self._unverified.verify_mode = ssl.CERT_NONE
 
