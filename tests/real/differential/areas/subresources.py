@@ -235,7 +235,7 @@ for _method in ("get", "post"):
     for _what in ("exec", "attach", "portforward"):
         _ask = getattr(CONNECT, _method)
         _of = (_method, _what)
-        _body = () if _method == "get" else ({},)
+        _body: tuple[Any, ...] = () if _method == "get" else ({},)
         _ask("-".join((*_of, "missing-pod")), f"{PODS}/missing/{_what}", *_body, 404)
         _ask("-".join((*_of, "unscheduled-pod")), f"{PODS}/p/{_what}", *_body, 400)
         if _what != "portforward":
