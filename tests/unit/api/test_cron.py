@@ -87,8 +87,18 @@ def test_start_times_follow_on_each_other(schedule: str, after: str, starts: lis
         # 02:30 does not exist on 29 March: the day is left out.
         ("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00", ["2026-03-30T00:30:00"]),
         # It exists twice on 25 October: both count.
-        ("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00", ["2026-10-25T00:30:00", "2026-10-25T01:30:00"]),
-        ("0 0 * * *", "America/New_York", "2026-03-07T12:00:00", ["2026-03-08T05:00:00", "2026-03-09T04:00:00"]),
+        (
+            "30 2 * * *",
+            "Europe/Berlin",
+            "2026-10-24T12:00:00",
+            ["2026-10-25T00:30:00", "2026-10-25T01:30:00"],
+        ),
+        (
+            "0 0 * * *",
+            "America/New_York",
+            "2026-03-07T12:00:00",
+            ["2026-03-08T05:00:00", "2026-03-09T04:00:00"],
+        ),
         # 30 December 2011 did not exist.
         ("0 13 * * 0", "Pacific/Apia", "2011-12-29T07:33:35", ["2011-12-31T23:00:00"]),
         # Midnight of 4 November 2018 did not exist.

@@ -154,14 +154,6 @@ async def scaled_to_zero(world: World) -> None:
 
 
 @scenario("replicationcontroller")
-async def too_many_pods_adopted(world: World) -> None:
-    for number in range(3):
-        await world.create(PODS, labelled_pod(f"found-{number}"))
-    await start(world, 1)
-    await world.until_pods(1)
-
-
-@scenario("replicationcontroller")
 async def terminating_pod_replaced(world: World) -> None:
     await start(world, 2)
     world.node.hold()

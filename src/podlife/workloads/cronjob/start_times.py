@@ -44,6 +44,9 @@ def missed_start(
         # A deadline of more than 2,000 years is none.
         with suppress(OverflowError):
             earliest = max(earliest, now - timedelta(seconds=deadline))
+    if earliest > now:
+        # A clock was set back: nothing is missed, however far ahead it was.
+        return MissedStart(earliest)
     first = schedule.next(earliest)
     second = schedule.next(first)
     if now < first:
