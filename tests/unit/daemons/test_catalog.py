@@ -45,7 +45,10 @@ def test_a_star_is_all_and_a_minus_leaves_one_out() -> None:
     [
         (["repicaset"], r"unknown --controllers value 'repicaset': did you mean replicaset\?"),
         (["-repicaset-controller"], r"did you mean replicaset-controller\?"),
-        (["node-ipam"], "podlife does not have kube-controller-manager's node-ipam; `podlife controllers list`"),
+        (
+            ["node-ipam"],
+            "podlife does not have kube-controller-manager's node-ipam; `podlife controllers list`",
+        ),
         (["*", "-node-ipam-controller"], "does not have kube-controller-manager's node-ipam-controller"),
         (["zzz"], r"unknown --controllers value 'zzz': `podlife controllers list`"),
         (["replicaset", "-replicaset-controller"], "both includes and excludes replicaset-controller"),
