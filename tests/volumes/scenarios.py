@@ -23,14 +23,13 @@ LOCAL: Object = {
         }
     },
 }
-TEMPLATE: Object = {
-    "metadata": {"labels": {"kind": "scratch"}, "annotations": {"note": "kept"}},
-    "spec": {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": "",
-    },
-}
+
+
+def template(stage: Stage) -> Object:
+    """Of a class of its own: volumes belong to the whole cluster."""
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    meta = {"labels": {"kind": "scratch"}, "annotations": {"note": "kept"}}
+    return {"metadata": meta, "spec": spec | {"storageClassName": stage.own("slow")}}
 
 
 def scenario(function: Scenario) -> Scenario:
@@ -350,8 +349,9 @@ async def default_class_comes_after_the_claim(stage: Stage) -> AsyncIterator[Non
 
 @scenario
 async def ephemeral_volume(stage: Stage) -> AsyncIterator[None]:
-    await stage.volume("scratch", storageClassName="")
-    await stage.pod("user", ephemeral={"volumeClaimTemplate": TEMPLATE})
+    await stage.volume("scratch")
+    await stage.until(VOLUMES, "scratch", "Available")
+    await stage.pod("user", ephemeral={"volumeClaimTemplate": template(stage)})
     await stage.until(CLAIMS, "user-data", "Bound")
     yield
 
@@ -359,5 +359,5 @@ async def ephemeral_volume(stage: Stage) -> AsyncIterator[None]:
 @scenario
 async def ephemeral_volume_whose_name_is_taken(stage: Stage) -> AsyncIterator[None]:
     await stage.claim("user-data", storageClassName="")
-    await stage.pod("user", ephemeral={"volumeClaimTemplate": TEMPLATE})
+    await stage.pod("user", ephemeral={"volumeClaimTemplate": template(stage)})
     yield

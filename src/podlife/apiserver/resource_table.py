@@ -216,7 +216,7 @@ RESOURCES: tuple[Resource, ...] = (
     _storage(
         "CSIStorageCapacity",
         strategies.CSI_STORAGE_CAPACITIES,
-        printers.CSI_STORAGE_CAPACITIES,
+        printers.PLAIN,
         plural="csistoragecapacities",
     ),
     _storage(

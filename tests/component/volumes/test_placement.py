@@ -23,7 +23,7 @@ from podlife.client import (
     DeleteOptions,
 )
 from podlife.controller import ControlPlane
-from podlife.errors import ForbiddenError, NotFoundError
+from podlife.errors import ForbiddenError, InvalidError, NotFoundError
 from podlife.ownergc import OwnerGarbageCollector
 from podlife.scheduler import Scheduler
 from podlife.testing import LoopClock, virtual_time
@@ -280,7 +280,7 @@ async def test_only_a_bound_claim_of_a_class_that_allows_it_grows(tmp_path: Path
     async with cluster(tmp_path) as client:
         await create_claim(client)
         larger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
-        with pytest.raises(ForbiddenError, match="Only bound persistent volume claims can be expanded"):
+        with pytest.raises(InvalidError, match="spec is immutable after creation"):
             await client.patch(CLAIMS, "data", larger, NAMESPACE)
         await create_pod(client, "user", "data")
         await asyncio.sleep(20)

@@ -13,7 +13,7 @@ from podlife.errors import ConfigError
 from podlife.wire import Request, Response
 
 ALL = [known.name for known in known_controllers()]
-USUAL = [name for name in ALL if name not in ("scheduler", "out-of-service")]
+USUAL = [name for name in ALL if name not in ("scheduler", "out-of-service", "local-path-provisioner")]
 
 
 def names(*words: str) -> list[str]:

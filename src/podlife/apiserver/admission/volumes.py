@@ -52,10 +52,9 @@ def restrict_resize(attributes: AdmissionRequest, reader: Reader) -> None:
     if not _is_written(attributes, Operation.UPDATE, _CLAIMS):
         return
     new, old = (msgspec.convert(each, Claim) for each in (attributes.new, attributes.old))
-    if new.storage <= old.storage:
+    if new.storage <= old.storage or old.status.phase != "Bound":
+        # A claim that is not bound does not change: validation, which upstream does first, says so.
         return
-    if old.status.phase != "Bound":
-        raise attributes.forbidden("Only bound persistent volume claims can be expanded")
     name = new.class_name
     record = reader(Key(_CLASSES, "", name)) if name and name == old.class_name else None
     if record is None or not msgspec.json.decode(record.value).get("allowVolumeExpansion"):

@@ -63,10 +63,6 @@ def _csi_driver(obj: Object, now: float) -> list[Any]:
     return [name(obj), *flags, ",".join(spec.get("volumeLifecycleModes") or ()) or "<none>", age(obj, now)]
 
 
-def _csi_storage_capacity(obj: Object, now: float) -> list[Any]:
-    return [name(obj), obj.get("storageClassName", ""), obj.get("capacity", "<unset>")]
-
-
 def _volume_attachment(obj: Object, now: float) -> list[Any]:
     spec = obj.get("spec", {})
     volume = spec.get("source", {}).get("persistentVolumeName", "")
@@ -107,7 +103,6 @@ PRIORITY_CLASSES = Printer(columns("priorityclasses.scheduling.k8s.io"), _priori
 RUNTIME_CLASSES = Printer(columns("runtimeclasses.node.k8s.io"), _runtime_class)
 CSI_DRIVERS = Printer(columns("csidrivers.storage.k8s.io"), _csi_driver)
 CSI_NODES = Printer(columns("csinodes.storage.k8s.io"), _csi_node)
-CSI_STORAGE_CAPACITIES = Printer(columns("csistoragecapacities.storage.k8s.io"), _csi_storage_capacity)
 STORAGE_CLASSES = Printer(columns("storageclasses.storage.k8s.io"), _storage_class)
 VOLUME_ATTACHMENTS = Printer(columns("volumeattachments.storage.k8s.io"), _volume_attachment)
 VOLUME_ATTRIBUTES_CLASSES = Printer(

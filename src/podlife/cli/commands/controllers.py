@@ -112,8 +112,8 @@ def run(  # noqa: PLR0913 - one parameter per group of flags
         list[str] | None,
         option(
             "NAMES",
-            "Controllers to run (see `podlife controllers list`): * for all but scheduler and "
-            "out-of-service, -NAME to exclude one (comma-separated or repeated).",
+            "Controllers to run (see `podlife controllers list`): * for all but scheduler, "
+            "local-path-provisioner and out-of-service, -NAME to exclude one (comma-separated or repeated).",
             show_default="*",
             autocompletion=completions.controllers,
         ),

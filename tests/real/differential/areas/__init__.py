@@ -17,6 +17,7 @@ from tests.real.differential.areas.pod_validation import VALIDATION
 from tests.real.differential.areas.policies import FLOW_CONTROL, RBAC, SLICES
 from tests.real.differential.areas.protocol import ACCESS, DISCOVERY, ERRORS
 from tests.real.differential.areas.reading import LISTS, WATCHES
+from tests.real.differential.areas.storage import STORAGE
 from tests.real.differential.areas.subresources import BINDING, CONNECT, EVICTION, SCALE
 from tests.real.differential.areas.validation_rules import BAD_RULES, RATCHET, RULES
 
@@ -64,6 +65,7 @@ AREAS = [
     AUTOSCALERS,
     INGRESSES,
     CLASSES,
+    STORAGE,
     CERTIFICATES,
     API_SERVICES,
 ]

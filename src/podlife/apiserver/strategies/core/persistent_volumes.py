@@ -214,6 +214,8 @@ def validate_inline_volume(spec: Object, path: str) -> FieldErrors:
     for field in ("claimRef", "capacity"):
         if spec.get(field):
             yield forbidden(f"{path}.{field}", f"may not be specified {inline}")
+    if not _source(spec):
+        yield required(path, "must specify a volume type")
     if spec.get("csi") is None:
         yield required(f"{path}.csi", f"has to be specified {inline}")
     modes = spec.get("accessModes") or []
