@@ -23,7 +23,14 @@ from podlife.errors import NotFoundError
 
 # How long nothing may change before a state counts as final: upstream binds pending claims every 15 s.
 QUIET_SECONDS = 2.0
-_HIDDEN = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink")
+_HIDDEN: tuple[str, ...] = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "managedFields",
+    "selfLink",
+)
 _HIDDEN += ("lastPhaseTransitionTime", "namespace", "generation", "deletionGracePeriodSeconds")
 # Told again and again while something is waited for; which of them was told first is chance.
 _WAITING = ("WaitForFirstConsumer", "WaitForPodScheduled")

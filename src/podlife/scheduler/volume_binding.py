@@ -27,7 +27,7 @@ from podlife.api.volume_binding import (
     volumes_for,
 )
 from podlife.client import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, Ref
-from podlife.controller import ControlPlane
+from podlife.controller import ControlPlane, OnChange
 from podlife.errors import PodlifeError
 from podlife.scheduler.node_cache import NodeInfo
 from podlife.scheduler.views import SchedulerPod
@@ -55,7 +55,12 @@ class VolumeBinding:
         self._classes = plane.informer(STORAGE_CLASSES, view=StorageClass)
         self.changed = asyncio.Event()
         for informer in (self.claims, self.volumes, self._classes):
-            informer.add_handler(_Changes(self.changed, on_change))
+            informer.add_handler(OnChange(self._on_change))
+        self._tell = on_change
+
+    def _on_change(self, _: object) -> None:
+        self.changed.set()
+        self._tell()
 
     @property
     def is_live(self) -> bool:
@@ -211,19 +216,3 @@ class PodClaims:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_POLL_SECONDS):
                     await self.source.changed.wait()
-
-
-class _Changes:
-    def __init__(self, changed: asyncio.Event, on_change: Callable[[], None]) -> None:
-        self._changed = changed
-        self._on_change = on_change
-
-    def on_add(self, obj: object) -> None:
-        self._changed.set()
-        self._on_change()
-
-    def on_update(self, old: object, new: object) -> None:
-        self.on_add(new)
-
-    def on_delete(self, obj: object) -> None:
-        self.on_add(obj)

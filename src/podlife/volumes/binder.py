@@ -7,8 +7,6 @@ never deleted here: that is up to its provisioner, and volumes without one becom
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from podlife.api.codec import Object
 from podlife.api.quantity import parse_nanos
 from podlife.api.volume_binding import (
@@ -30,7 +28,7 @@ from podlife.api.volume_binding import (
     why_unsuitable,
 )
 from podlife.client import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
-from podlife.controller import Again, Controller, ControlPlane
+from podlife.controller import Again, Controller, ControlPlane, OnChange
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
 from podlife.volumes.volume_cache import (
@@ -62,13 +60,25 @@ class PersistentVolumeBinder:
         self._pods = plane.informer(PODS, view=VolumePod, indexers=pods_by_claim)
         self._claims = WrittenCache(plane.client, PERSISTENT_VOLUME_CLAIMS, self._claim_informer, Claim)
         self._volumes = WrittenCache(plane.client, PERSISTENT_VOLUMES, self._volume_informer, Volume)
-        self._claim_informer.add_handler(_ClaimEvents(self.queue))
-        self._volume_informer.add_handler(_VolumeEvents(self.queue, self._enqueue_unbound))
-        self._classes.add_handler(_ClassEvents(self._enqueue_unbound))
+        self._claim_informer.add_handler(OnChange(self._on_claim))
+        self._volume_informer.add_handler(OnChange(self._on_volume))
+        self._classes.add_handler(OnChange(lambda each: self._enqueue_unbound(each.metadata.name)))
         self.controller = Controller(self.name, self.queue, self.reconcile)
 
     async def run(self) -> None:
         await self.controller.run()
+
+    def _on_claim(self, claim: Claim) -> None:
+        self.queue.add(claim.key)
+        if claim.spec.volume_name:
+            self.queue.add(("", claim.spec.volume_name))
+
+    def _on_volume(self, volume: Volume) -> None:
+        self.queue.add(("", volume.metadata.name))
+        if (ref := volume.spec.claim_ref) is not None:
+            self.queue.add((ref.namespace, ref.name))
+        elif volume.status.phase == "Available":
+            self._enqueue_unbound(volume.class_name)
 
     def _enqueue_unbound(self, class_name: str) -> None:
         """The claims that could be bound now that a volume or a class has changed; a class may become the default."""
@@ -326,57 +336,3 @@ def _why_not_deletable(volume: Volume) -> str:
         return f"host_path deleter only supports /tmp/.+ but received provided {path}"
     name = volume.metadata.name
     return f'error getting deleter volume plugin for volume "{name}": no volume plugin matched'
-
-
-class _ClaimEvents:
-    """Enqueues a claim, and the volume that a deleted one leaves behind."""
-
-    def __init__(self, queue: RateLimitedQueue[Key]) -> None:
-        self._queue = queue
-
-    def on_add(self, claim: Claim) -> None:
-        self._queue.add(claim.key)
-
-    def on_update(self, old: Claim, new: Claim) -> None:
-        if old.metadata.uid != new.metadata.uid:
-            self.on_delete(old)
-        self.on_add(new)
-
-    def on_delete(self, claim: Claim) -> None:
-        if claim.spec.volume_name:
-            self._queue.add(("", claim.spec.volume_name))
-
-
-class _VolumeEvents:
-    """Enqueues a volume, its claim, and the claims that an available one may suit."""
-
-    def __init__(self, queue: RateLimitedQueue[Key], enqueue_unbound: Callable[[str], None]) -> None:
-        self._queue = queue
-        self._enqueue_unbound = enqueue_unbound
-
-    def on_add(self, volume: Volume) -> None:
-        self._queue.add(("", volume.metadata.name))
-        self.on_delete(volume)
-        if volume.spec.claim_ref is None and volume.status.phase == "Available":
-            self._enqueue_unbound(volume.class_name)
-
-    def on_update(self, old: Volume, new: Volume) -> None:
-        self.on_add(new)
-
-    def on_delete(self, volume: Volume) -> None:
-        if (ref := volume.spec.claim_ref) is not None:
-            self._queue.add((ref.namespace, ref.name))
-
-
-class _ClassEvents:
-    def __init__(self, enqueue_unbound: Callable[[str], None]) -> None:
-        self._enqueue_unbound = enqueue_unbound
-
-    def on_add(self, storage_class: StorageClass) -> None:
-        self._enqueue_unbound(storage_class.metadata.name)
-
-    def on_update(self, old: StorageClass, new: StorageClass) -> None:
-        self.on_add(new)
-
-    def on_delete(self, storage_class: StorageClass) -> None:
-        """Nothing becomes possible by it."""

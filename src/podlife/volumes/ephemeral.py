@@ -9,7 +9,7 @@ from __future__ import annotations
 from podlife.api.codec import Object
 from podlife.api.volume_binding import Claim, PodVolume, claim_problem, claims_by_class
 from podlife.client import PERSISTENT_VOLUME_CLAIMS, PODS
-from podlife.controller import Controller, ControlPlane
+from podlife.controller import Controller, ControlPlane, OnChange
 from podlife.errors import PodlifeError
 from podlife.informer.indexes import Key
 from podlife.volumes.volume_cache import VolumePod, pods_by_claim
@@ -25,12 +25,22 @@ class EphemeralVolumeController:
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("ephemeral_volume")
         self._pods = plane.informer(PODS, view=VolumePod, indexers=pods_by_claim)
         self._claims = plane.informer(PERSISTENT_VOLUME_CLAIMS, view=Claim, indexers=claims_by_class)
-        self._pods.add_handler(_EnqueueIfEphemeral(self.queue))
-        self._claims.add_handler(_EnqueueOwnerOfDeleted(self.queue))
+        self._pods.add_handler(OnChange(self._on_pod))
+        self._claims.add_handler(OnChange(self._on_claim))
         self.controller = Controller(self.name, self.queue, self.reconcile)
 
     async def run(self) -> None:
         await self.controller.run()
+
+    def _on_pod(self, pod: VolumePod) -> None:
+        if any(each.ephemeral is not None for each in pod.spec.volumes):
+            self.queue.add((pod.metadata.namespace, pod.metadata.name))
+
+    def _on_claim(self, claim: Claim) -> None:
+        """A deleted claim is created again if its pod still exists."""
+        for owner in claim.metadata.owner_references:
+            if owner.controller and owner.kind == "Pod":
+                self.queue.add((claim.metadata.namespace, owner.name))
 
     async def reconcile(self, key: Key) -> None:
         """Raises the server's errors, and PodlifeError for a claim that belongs to something else."""
@@ -72,39 +82,3 @@ def _claim(pod: VolumePod, volume: PodVolume, name: str) -> Object:
         "metadata": {"name": name, "ownerReferences": [owner], **kept},
         "spec": template.get("spec") or {},
     }
-
-
-class _EnqueueIfEphemeral:
-    """Volumes of a pod do not change: only new pods matter."""
-
-    def __init__(self, queue: RateLimitedQueue[Key]) -> None:
-        self._queue = queue
-
-    def on_add(self, pod: VolumePod) -> None:
-        if any(each.ephemeral is not None for each in pod.spec.volumes):
-            self._queue.add((pod.metadata.namespace, pod.metadata.name))
-
-    def on_update(self, old: VolumePod, new: VolumePod) -> None:
-        if old.metadata.uid != new.metadata.uid:
-            self.on_add(new)
-
-    def on_delete(self, pod: VolumePod) -> None:
-        """Its claims go with it."""
-
-
-class _EnqueueOwnerOfDeleted:
-    """A deleted claim is created again if its pod still exists."""
-
-    def __init__(self, queue: RateLimitedQueue[Key]) -> None:
-        self._queue = queue
-
-    def on_add(self, claim: Claim) -> None:
-        """Nothing to create."""
-
-    def on_update(self, old: Claim, new: Claim) -> None:
-        """Nothing to create."""
-
-    def on_delete(self, claim: Claim) -> None:
-        for owner in claim.metadata.owner_references:
-            if owner.controller and owner.kind == "Pod":
-                self._queue.add((claim.metadata.namespace, owner.name))

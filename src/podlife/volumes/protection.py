@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-import msgspec
-
-from podlife.api.views import Metadata
+from podlife.api.views import Metadata, MetadataOnly
 from podlife.api.volume_binding import (
     BY_CLAIM,
     Claim,
@@ -26,57 +24,50 @@ from podlife.client import (
     PERSISTENT_VOLUMES,
     PODS,
     VOLUME_ATTRIBUTES_CLASSES,
-    Client,
     Ref,
 )
-from podlife.controller import Again, Controller, ControlPlane, Enqueue
+from podlife.controller import Again, Controller, ControlPlane, Enqueue, OnChange
 from podlife.errors import ConflictError, NotFoundError
 from podlife.informer import Informer
 from podlife.informer.indexes import Key
-from podlife.volumes.volume_cache import (
-    VolumePod,
-    pods_by_claim,
-)
+from podlife.volumes.volume_cache import VolumePod, pods_by_claim
 from podlife.workqueue import RateLimitedQueue
 
 _CATCH_UP_SECONDS = 0.1
 
 
-class AttributesClass(msgspec.Struct):
-    metadata: Metadata
-
-
 class _Protection:
-    """`is_used` may ask the server: a finalizer that is removed too early cannot be put back."""
+    """The reconcile of all of them. `is_used` decides by caches that are up to date, or asks the server: a finalizer
+    that is removed too early cannot be put back."""
 
     def __init__(
-        self,
-        client: Client,
-        ref: Ref,
-        informer: Informer[Any],
-        finalizer: str,
-        is_used: Callable[[Any], Awaitable[bool]],
+        self, plane: ControlPlane, ref: Ref, informer: Informer[Any], finalizer: str, name: str
     ) -> None:
-        self._client = client
+        self._client = plane.client
         self._ref = ref
         self._informer = informer
         self._finalizer = finalizer
-        self._is_used = is_used
+        self._name = name
+        self.queue: RateLimitedQueue[Key] = RateLimitedQueue(name)
+        informer.add_handler(Enqueue(self.queue))
 
-    async def reconcile(self, key: Key) -> Again | None:
-        if not self._informer.is_live:
-            return Again(_CATCH_UP_SECONDS)
-        found = self._informer.cache.get(*key)
-        if found is None:
+    def controller(self, is_used: Callable[[Any], Awaitable[bool]]) -> Controller[Key]:
+        async def reconcile(key: Key) -> Again | None:
+            if not self._informer.is_live:
+                return Again(_CATCH_UP_SECONDS)
+            found = self._informer.cache.get(*key)
+            meta = None if found is None else found.metadata
+            if meta is None:
+                return None
+            is_protected = self._finalizer in meta.finalizers
+            if meta.deletion_timestamp is None:
+                if not is_protected:
+                    await self._set(meta, (*meta.finalizers, self._finalizer))
+            elif is_protected and not await is_used(found):
+                await self._set(meta, [each for each in meta.finalizers if each != self._finalizer])
             return None
-        meta = found.metadata
-        is_protected = self._finalizer in meta.finalizers
-        if meta.deletion_timestamp is None:
-            if not is_protected:
-                await self._set(meta, (*meta.finalizers, self._finalizer))
-        elif is_protected and not await self._is_used(found):
-            await self._set(meta, [each for each in meta.finalizers if each != self._finalizer])
-        return None
+
+        return Controller(self._name, self.queue, reconcile)
 
     async def _set(self, meta: Metadata, finalizers: Iterable[str]) -> None:
         identity = {"uid": meta.uid, "resourceVersion": meta.resource_version}
@@ -93,21 +84,22 @@ class ClaimProtectionController:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._client = plane.client
-        self.queue: RateLimitedQueue[Key] = RateLimitedQueue("pvcprotection")
         claims = plane.informer(PERSISTENT_VOLUME_CLAIMS, view=Claim, indexers=claims_by_class)
         self._pods = plane.informer(PODS, view=VolumePod, indexers=pods_by_claim)
-        claims.add_handler(Enqueue(self.queue))
-        self._pods.add_handler(_PodEvents(self.queue))
-        protection = _Protection(
-            plane.client, PERSISTENT_VOLUME_CLAIMS, claims, "kubernetes.io/pvc-protection", self._is_used
-        )
-        self.controller = Controller(self.name, self.queue, protection.reconcile)
+        finalizer = "kubernetes.io/pvc-protection"
+        protection = _Protection(plane, PERSISTENT_VOLUME_CLAIMS, claims, finalizer, self.name)
+        self.queue = protection.queue
+        self._pods.add_handler(OnChange(self._on_pod))
+        self.controller = protection.controller(self._is_used)
 
     async def run(self) -> None:
         await self.controller.run()
 
+    def _on_pod(self, pod: VolumePod) -> None:
+        for name in pod.claim_names:
+            self.queue.add((pod.metadata.namespace, name))
+
     async def _is_used(self, claim: Claim) -> bool:
-        # A pod that the cache shows on a node uses the claim until its event says otherwise.
         cached = self._pods.cache.by_index(BY_CLAIM, "/".join(claim.key))
         if any(_uses(pod, claim) for pod in cached):
             return True
@@ -118,49 +110,23 @@ class ClaimProtectionController:
 
 def _uses(pod: VolumePod, claim: Claim) -> bool:
     meta, name = pod.metadata, claim.metadata.name
-    if not pod.spec.node_name:
-        return False
     is_shut_down = meta.deletion_timestamp is not None and meta.deletion_grace_period_seconds == 0
-    for each in pod.spec.volumes:
-        if each.claim_name(meta.name) != name:
-            continue
-        is_own = not claim_problem(claim, meta.namespace, meta.name, meta.uid)
-        if each.ephemeral is None or (is_own and not is_shut_down):
-            return True
-    return False
-
-
-class _PodEvents:
-    """Enqueues the claims of a pod that no longer uses them, or never did."""
-
-    def __init__(self, queue: RateLimitedQueue[Key]) -> None:
-        self._queue = queue
-
-    def on_add(self, pod: VolumePod) -> None:
-        if pod.has_ended or not pod.spec.node_name or pod.metadata.deletion_timestamp is not None:
-            self.on_delete(pod)
-
-    def on_update(self, old: VolumePod, new: VolumePod) -> None:
-        if old.metadata.uid != new.metadata.uid:
-            self.on_delete(old)
-        self.on_add(new)
-
-    def on_delete(self, pod: VolumePod) -> None:
-        for name in pod.claim_names:
-            self._queue.add((pod.metadata.namespace, name))
+    is_own = not claim_problem(claim, meta.namespace, meta.name, meta.uid)
+    return bool(pod.spec.node_name) and any(
+        each.claim_name(meta.name) == name and (each.ephemeral is None or (is_own and not is_shut_down))
+        for each in pod.spec.volumes
+    )
 
 
 class VolumeProtectionController:
     name = "persistentvolume-protection-controller"
 
     def __init__(self, plane: ControlPlane) -> None:
-        self.queue: RateLimitedQueue[Key] = RateLimitedQueue("pvprotection")
         volumes = plane.informer(PERSISTENT_VOLUMES, view=Volume, indexers=volumes_by_claim)
-        volumes.add_handler(Enqueue(self.queue))
-        protection = _Protection(
-            plane.client, PERSISTENT_VOLUMES, volumes, "kubernetes.io/pv-protection", _is_bound
-        )
-        self.controller = Controller(self.name, self.queue, protection.reconcile)
+        finalizer = "kubernetes.io/pv-protection"
+        protection = _Protection(plane, PERSISTENT_VOLUMES, volumes, finalizer, self.name)
+        self.queue = protection.queue
+        self.controller = protection.controller(_is_bound)
 
     async def run(self) -> None:
         await self.controller.run()
@@ -174,47 +140,29 @@ class VolumeAttributesClassProtectionController:
     name = "volumeattributesclass-protection-controller"
 
     def __init__(self, plane: ControlPlane) -> None:
-        self.queue: RateLimitedQueue[Key] = RateLimitedQueue("vacprotection")
-        classes = plane.informer(VOLUME_ATTRIBUTES_CLASSES, view=AttributesClass)
+        classes = plane.informer(VOLUME_ATTRIBUTES_CLASSES, view=MetadataOnly)
         self._claims = plane.informer(PERSISTENT_VOLUME_CLAIMS, view=Claim, indexers=claims_by_class)
         self._volumes = plane.informer(PERSISTENT_VOLUMES, view=Volume, indexers=volumes_by_claim)
-        classes.add_handler(Enqueue(self.queue))
+        finalizer = "kubernetes.io/vac-protection"
+        protection = _Protection(plane, VOLUME_ATTRIBUTES_CLASSES, classes, finalizer, self.name)
+        self.queue = protection.queue
         for informer in (self._claims, self._volumes):
-            informer.add_handler(_EnqueueAttributesClass(self.queue))
-        protection = _Protection(
-            plane.client, VOLUME_ATTRIBUTES_CLASSES, classes, "kubernetes.io/vac-protection", self._is_used
-        )
-        self.controller = Controller(self.name, self.queue, protection.reconcile)
+            informer.add_handler(OnChange(self._on_user))
+        self.controller = protection.controller(self._is_used)
 
     async def run(self) -> None:
         await self.controller.run()
 
-    async def _is_used(self, attributes: AttributesClass) -> bool:
-        name = attributes.metadata.name
-        return any(name in _attributes_of(each) for each in self._claims.cache.list()) or any(
-            name in _attributes_of(each) for each in self._volumes.cache.list()
-        )
+    def _on_user(self, user: Claim | Volume) -> None:
+        for name in filter(None, _attributes_of(user)):
+            self.queue.add(("", name))
+
+    async def _is_used(self, attributes: MetadataOnly) -> bool:
+        users = (*self._claims.cache.list(), *self._volumes.cache.list())
+        return any(attributes.metadata.name in _attributes_of(each) for each in users)
 
 
-def _attributes_of(obj: Claim | Volume) -> tuple[str | None, ...]:
-    if isinstance(obj, Volume):
-        return (obj.spec.volume_attributes_class_name,)
-    return (obj.spec.volume_attributes_class_name, obj.status.current_volume_attributes_class_name)
-
-
-class _EnqueueAttributesClass:
-    """Enqueues the classes that an object named before a change: it may have been the last to use them."""
-
-    def __init__(self, queue: RateLimitedQueue[Key]) -> None:
-        self._queue = queue
-
-    def on_add(self, obj: Claim | Volume) -> None:
-        """It uses a class: nothing to remove."""
-
-    def on_update(self, old: Claim | Volume, new: Claim | Volume) -> None:
-        if _attributes_of(old) != _attributes_of(new):
-            self.on_delete(old)
-
-    def on_delete(self, obj: Claim | Volume) -> None:
-        for name in filter(None, _attributes_of(obj)):
-            self._queue.add(("", name))
+def _attributes_of(user: Claim | Volume) -> tuple[str | None, ...]:
+    if isinstance(user, Volume):
+        return (user.spec.volume_attributes_class_name,)
+    return (user.spec.volume_attributes_class_name, user.status.current_volume_attributes_class_name)
