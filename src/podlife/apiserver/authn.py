@@ -82,13 +82,11 @@ class TokenFile:
         return self._users.get(_digest(token))
 
     def _refresh(self) -> None:
-        try:
-            stat = self._path.stat()
-        except OSError:
-            self._users, self._seen = {}, None
-            return
-        seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-        if seen == self._seen:
+        seen = file_version(self._path)
+        if seen is None:
+            self._users = {}
+        if seen is None or seen == self._seen:
+            self._seen = seen
             return
         self._seen = seen
         try:
@@ -98,6 +96,15 @@ class TokenFile:
             log.error("cannot read the tokens in %s: %s", self._path, error)
         else:
             self._users = {_digest(token): user.authenticated() for token, user in users}
+
+
+def file_version(path: Path) -> tuple[int, int, int] | None:
+    """Another value whenever the file has changed; None if there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def format_tokens(users: Iterable[tuple[str, UserInfo]]) -> str:

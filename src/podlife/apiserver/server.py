@@ -34,7 +34,6 @@ from podlife.apiserver.bootstrap import (
     publish_endpoint,
 )
 from podlife.apiserver.endpoints import ApiHandler
-from podlife.apiserver.endpoints.openid import KEY_SET
 from podlife.apiserver.event_ttl import EventExpiry
 from podlife.apiserver.flow_schema_status import FlowSchemaStatusController
 from podlife.apiserver.http import HttpLimits, HttpServer
@@ -44,7 +43,7 @@ from podlife.apiserver.policy_status import PolicyStatusController
 from podlife.apiserver.role_aggregation import RoleAggregationController
 from podlife.apiserver.role_reconciliation import reconcile_roles
 from podlife.apiserver.service_accounts import DEFAULT_ISSUER, ServiceAccountKeys, ServiceAccountTokens
-from podlife.apiserver.settings import ApiServerSettings
+from podlife.apiserver.settings import ApiServerSettings, is_local
 from podlife.apiserver.storage import MemoryStore, SqliteStore, Store
 from podlife.apiserver.storage.data_dir import DataDir
 from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
@@ -52,6 +51,8 @@ from podlife.apiserver.subresources.proxy import ResourceProxy
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 from podlife.pki import server_context
+
+_WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,9 @@ class ApiServer:
             await create_kubernetes_service(handler.registry, http_server.port)
             await publish_endpoint(handler.registry, self._advertised, http_server.port)
             if handler.service_accounts is not None:
-                host = self._advertised or self._settings.bind
-                handler.service_accounts.key_set_url = f"{_url(host, http_server.port)}{KEY_SET}"
+                handler.service_accounts.server_url = _url(
+                    self._advertised or self._settings.bind, http_server.port
+                )
             serving = ServingInfo(_url(self._settings.bind, http_server.port), folder)
             if not self._settings.tls_cert_file:
                 write_kubeconfigs(folder, serving.url, identities)
@@ -185,10 +187,9 @@ class ApiServer:
             creates=own,
         )
         if not own or given.service_account_key_files or given.needs_accounts:
-            keys.refresh()
-        return ServiceAccountTokens(
-            store, self._clock, keys, issuer=given.service_account_issuer or DEFAULT_ISSUER
-        )
+            _ = keys.signing
+        issuer = given.service_account_issuer or ("" if self._advertised else DEFAULT_ISSUER)
+        return ServiceAccountTokens(store, self._clock, keys, issuer=issuer)
 
     def _tls(self, identities: Identities) -> ssl.SSLContext:
         """Raises ConfigError if a given file cannot be used."""
@@ -213,28 +214,17 @@ class ApiServer:
     def _advertised(self) -> str:
         """Address at which pods reach this server; empty if only this machine does."""
         address = self._settings.advertise_address or self._settings.bind
-        try:
-            is_public = not ip_address(address).is_loopback and not ip_address(address).is_unspecified
-        except ValueError:
-            return ""
-        return address if is_public else ""
+        return "" if is_local(address) else address
 
     async def _bind(self, http_server: HttpServer) -> None:
         bind, port = self._settings.bind, self._settings.port
         try:
             await http_server.start(bind, port)
-            if (also := self._settings.advertise_address) and not _is_wildcard(bind) and also != bind:
+            if (also := self._settings.advertise_address) and also != bind and bind not in _WILDCARDS:
                 bind, port = also, http_server.port
                 await http_server.start(bind, port)
         except (OSError, OverflowError, UnicodeError) as error:
             raise ConfigError(_why_not_bound(bind, port, error)) from error
-
-
-def _is_wildcard(bind: str) -> bool:
-    try:
-        return ip_address(bind).is_unspecified
-    except ValueError:
-        return False
 
 
 def _url(bind: str, port: int) -> str:

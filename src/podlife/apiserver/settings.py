@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 
@@ -51,3 +52,11 @@ class ApiServerSettings:
     audit_log_max_mb: int = 100
     audit_log_max_days: int = 0
     audit_log_max_backups: int = 10
+
+
+def is_local(address: str) -> bool:
+    """Whether this is no address, or one that other machines and pods cannot reach."""
+    try:
+        return ip_address(address).is_loopback or ip_address(address).is_unspecified
+    except ValueError:
+        return True

@@ -27,6 +27,7 @@ _CURVES: dict[str, tuple[str, hashes.HashAlgorithm, int]] = {
 }
 _PEM = re.compile(rb"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
 _PKCS1 = padding.PKCS1v15()
+_UNKNOWN = "unknown key type: must be RSA, or ECDSA with curve 256, 384 or 521"
 
 
 class InvalidTokenError(ValueError):
@@ -103,15 +104,13 @@ def load_signing_key(pem: bytes) -> SigningKey:
         key = serialization.load_pem_private_key(pem, password=None)
     except (TypeError, ValueError, UnsupportedAlgorithm):
         raise ValueError("data does not contain a valid RSA or ECDSA private key") from None
-    if isinstance(key, rsa.RSAPrivateKey) or (
-        isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.name in _CURVES
-    ):
+    if isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) and _is_known(key):
         return SigningKey(key)
-    raise ValueError("unknown private key type: must be RSA, or ECDSA with curve 256, 384 or 521")
+    raise ValueError(_UNKNOWN)
 
 
 def load_verification_keys(pem: bytes) -> list[VerificationKey]:
-    """The public keys of a file, which may hold several, and private keys and certificates too. Raises ValueError."""
+    """The public keys of a file, which may hold several, and private keys too. Raises ValueError."""
     keys = [_load_public(block[0], block[1]) for block in _PEM.finditer(pem)]
     if not keys:
         raise ValueError("data does not contain any valid RSA or ECDSA public keys")
@@ -122,19 +121,18 @@ def _load_public(block: bytes, label: bytes) -> VerificationKey:
     if label.endswith(b"PRIVATE KEY"):
         return load_signing_key(block).public
     try:
-        if label == b"CERTIFICATE":
-            from cryptography import x509
-
-            key = x509.load_pem_x509_certificate(block).public_key()
-        else:
-            key = serialization.load_pem_public_key(block)  # type: ignore[assignment]
+        key = serialization.load_pem_public_key(block)
     except (ValueError, UnsupportedAlgorithm):
         raise ValueError("data does not contain any valid RSA or ECDSA public keys") from None
-    if isinstance(key, rsa.RSAPublicKey) or (
-        isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in _CURVES
-    ):
+    if isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey) and _is_known(key):
         return VerificationKey(key)
-    raise ValueError("unknown public key type: must be RSA, or ECDSA with curve 256, 384 or 521")
+    raise ValueError(_UNKNOWN)
+
+
+def _is_known(key: object) -> bool:
+    return isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey) or (
+        isinstance(key, ec.EllipticCurvePublicKey | ec.EllipticCurvePrivateKey) and key.curve.name in _CURVES
+    )
 
 
 def read_unverified(token: str) -> Object | None:

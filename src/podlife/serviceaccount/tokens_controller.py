@@ -15,10 +15,11 @@ from typing import NamedTuple
 import msgspec
 
 from podlife.api.codec import Object
-from podlife.api.views import Metadata, MetadataOnly
+from podlife.api.views import MetadataOnly
 from podlife.client import SECRETS, SERVICE_ACCOUNTS, DeleteOptions
 from podlife.controller import Controller, ControlPlane
 from podlife.errors import ConfigError, ConflictError, NotFoundError
+from podlife.serviceaccount.controllers import AnnotatedMetadata, Enqueue
 from podlife.workqueue import RateLimitedQueue
 
 log = logging.getLogger(__name__)
@@ -29,12 +30,8 @@ _CLAIM = "kubernetes.io/serviceaccount/"
 _ISSUER = "kubernetes/serviceaccount"
 
 
-class _Annotated(Metadata, rename="camel", gc=False):
-    annotations: dict[str, str] = {}
-
-
 class _Secret(msgspec.Struct, gc=False):
-    metadata: _Annotated
+    metadata: AnnotatedMetadata
     data: dict[str, str] = {}
 
 
@@ -49,21 +46,8 @@ class _Key(NamedTuple):
 
 def _key_of(secret: _Secret) -> _Key:
     meta = secret.metadata
-    return _Key(meta.namespace, meta.name, meta.annotations.get(_ACCOUNT, ""), meta.annotations.get(_UID, ""))
-
-
-class _SecretEvents:
-    def __init__(self, queue: RateLimitedQueue[_Key]) -> None:
-        self._queue = queue
-
-    def on_add(self, obj: _Secret) -> None:
-        self._queue.add(_key_of(obj))
-
-    def on_update(self, old: _Secret, new: _Secret) -> None:
-        self.on_add(new)
-
-    def on_delete(self, obj: _Secret) -> None:
-        self.on_add(obj)
+    named = (meta.annotations.get(each, "") for each in (_ACCOUNT, _UID))
+    return _Key(meta.namespace, meta.name, *named)
 
 
 class TokensController:
@@ -82,8 +66,8 @@ class TokensController:
         self._sign({})
         self._accounts = plane.informer(SERVICE_ACCOUNTS, view=MetadataOnly)
         self._secrets = plane.informer(SECRETS, view=_Secret, field_selector=f"type={_TYPE}")
-        self._secrets.add_handler(_SecretEvents(self.queue))
-        self._accounts.add_handler(self)
+        self._secrets.add_handler(Enqueue(self.queue, lambda secret: (_key_of(secret),)))
+        self._accounts.add_handler(Enqueue(self.queue, self._keys_of_account))
 
     async def run(self) -> None:
         if self._key_file is None:
@@ -91,17 +75,10 @@ class TokensController:
             await asyncio.Event().wait()
         await self.controller.run()
 
-    def on_add(self, obj: MetadataOnly) -> None: ...
-
-    def on_update(self, old: MetadataOnly, new: MetadataOnly) -> None: ...
-
-    def on_delete(self, obj: MetadataOnly) -> None:
-        """An account is gone: its secrets go, too."""
-        namespace, name = obj.metadata.namespace, obj.metadata.name
-        keys = [_key_of(each) for each in self._secrets.cache.list() if each.metadata.namespace == namespace]
-        for key in keys:
-            if key.account == name:
-                self.queue.add(key)
+    def _keys_of_account(self, account: MetadataOnly) -> list[_Key]:
+        keys = map(_key_of, self._secrets.cache.list())
+        meta = account.metadata
+        return [key for key in keys if (key.namespace, key.account) == (meta.namespace, meta.name)]
 
     async def _reconcile(self, key: _Key) -> None:
         secret = self._secrets.cache.get(key.namespace, key.name)
@@ -136,14 +113,11 @@ class TokensController:
         if not secret.data.get("namespace"):
             added["namespace"] = _base64(key.namespace)
         if not secret.data.get("token"):
-            claims = {
-                f"{_CLAIM}namespace": key.namespace,
-                f"{_CLAIM}secret.name": key.name,
-                f"{_CLAIM}service-account.name": key.account,
-                f"{_CLAIM}service-account.uid": account_uid,
-                "sub": f"system:serviceaccount:{key.namespace}:{key.account}",
-            }
-            added["token"] = _base64(self._sign(claims))
+            names = ("namespace", "secret.name", "service-account.name", "service-account.uid")
+            values = (key.namespace, key.name, key.account, account_uid)
+            claims = {f"{_CLAIM}{name}": value for name, value in zip(names, values, strict=True)}
+            user = f"system:serviceaccount:{key.namespace}:{key.account}"
+            added["token"] = _base64(self._sign({**claims, "sub": user}))
         if not added:
             return
         meta = secret.metadata

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -22,24 +23,21 @@ _MIRROR = "kubernetes.io/config.mirror"
 _ENFORCED = "kubernetes.io/enforce-mountable-secrets"
 _VOLUME = "kube-api-access-"
 _MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TITLES = {
+    "initContainers": "init container",
+    "containers": "container",
+    "ephemeralContainers": "ephemeral container",
+}
 _LOOKS = 10
 _LOOK_SECONDS = 0.15
 # What Go's ParseBool takes for true.
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
+_NAMESPACE = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
 _PROJECTED: Object = {
     "sources": [
         {"serviceAccountToken": {"expirationSeconds": POD_TOKEN_SECONDS, "path": "token"}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-        {
-            "downwardAPI": {
-                "items": [
-                    {
-                        "path": "namespace",
-                        "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
-                    }
-                ]
-            }
-        },
+        {"downwardAPI": {"items": [_NAMESPACE]}},
     ],
     "defaultMode": 0o644,
 }
@@ -129,36 +127,38 @@ def _check_mirror_pod(request: AdmissionRequest, pod: Object) -> None:
 
 def _check_secrets(request: AdmissionRequest, account: Object, pod: Object, fields: tuple[str, ...]) -> None:
     """An account may limit its pods to the secrets that it names itself."""
-    if (account["metadata"].get("annotations") or {}).get(_ENFORCED) not in _TRUE:
+    meta, spec = account["metadata"], pod["spec"]
+    if (meta.get("annotations") or {}).get(_ENFORCED) not in _TRUE:
         return
-    name, spec = account["metadata"]["name"], pod["spec"]
-    allowed = {each.get("name") for each in account.get("secrets") or ()}
-    tail = f"is not allowed because service account {name} does not reference that"
-    whole = "containers" in fields
-    for volume in (spec.get("volumes") or ()) if whole else ():
-        secret = (volume.get("secret") or {}).get("secretName", "")
-        if volume.get("secret") is not None and secret not in allowed:
-            raise request.forbidden(f'volume with secret.secretName="{secret}" {tail} secret')
-    for field in fields:
-        title = {"initContainers": "init container", "containers": "container"}.get(
-            field, "ephemeral container"
-        )
-        for container in spec.get(field) or ():
-            for what, secret in _container_secrets(container):
-                if secret not in allowed:
-                    where = f"{title} {container['name']} with {what} referencing"
-                    raise request.forbidden(f'{where} secret.secretName="{secret}" {tail} secret')
-    pulled = {each.get("name", "") for each in account.get("imagePullSecrets") or ()}
-    for index, each in enumerate(spec.get("imagePullSecrets") or ()) if whole else ():
-        if each.get("name", "") not in pulled:
-            where = f'imagePullSecrets[{index}].name="{each.get("name", "")}"'
-            raise request.forbidden(f"{where} {tail} imagePullSecret")
-
-
-def _container_secrets(container: Object) -> list[tuple[str, str]]:
-    variables = [
-        (f"envVar {each['name']}", (each.get("valueFrom") or {}).get("secretKeyRef"))
-        for each in container.get("env") or ()
+    named = {
+        field: {each.get("name", "") for each in account.get(field) or ()}
+        for field in ("secrets", "imagePullSecrets")
+    }
+    used = [
+        (f"{_TITLES[field]} {container['name']} with {what} referencing secret.secretName", name, "secret")
+        for field in fields
+        for container in spec.get(field) or ()
+        for what, name in _container_secrets(container)
     ]
-    sources = [("envFrom", each.get("secretRef")) for each in container.get("envFrom") or ()]
-    return [(what, ref.get("name", "")) for what, ref in (*variables, *sources) if ref is not None]
+    if "containers" in fields:
+        volumes = [each["secret"] for each in spec.get("volumes") or () if each.get("secret") is not None]
+        used[:0] = [
+            ("volume with secret.secretName", each.get("secretName", ""), "secret") for each in volumes
+        ]
+        pulled = enumerate(spec.get("imagePullSecrets") or ())
+        used += [
+            (f"imagePullSecrets[{at}].name", each.get("name", ""), "imagePullSecret") for at, each in pulled
+        ]
+    for where, name, kind in used:
+        if name not in named[f"{kind}s"]:
+            why = f"is not allowed because service account {meta['name']} does not reference that {kind}"
+            raise request.forbidden(f'{where}="{name}" {why}')
+
+
+def _container_secrets(container: Object) -> Iterator[tuple[str, str]]:
+    for each in container.get("env") or ():
+        if (ref := (each.get("valueFrom") or {}).get("secretKeyRef")) is not None:
+            yield f"envVar {each['name']}", ref.get("name", "")
+    for each in container.get("envFrom") or ():
+        if (ref := each.get("secretRef")) is not None:
+            yield "envFrom", ref.get("name", "")

@@ -8,10 +8,11 @@ changed file that cannot be read is logged, and the keys read before stay in use
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from podlife.apiserver.authn import file_version
 from podlife.errors import ConfigError
 from podlife.pki import write_private
 
@@ -20,47 +21,47 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_Version = tuple[int, int, int]
+T = TypeVar("T")
 
 
 class ServiceAccountKeys:
-    """Nothing is read before the first use: a server whose clients use no tokens loads no cryptography."""
+    """Nothing is read before the first use: a server without tokens loads no cryptography."""
 
     def __init__(self, signing_file: Path, key_files: Sequence[Path] = (), *, creates: bool = False) -> None:
         self._signing_file = signing_file
         self._key_files = tuple(key_files)
         self._creates = creates
-        self._seen: list[_Version | None] = []
+        self._seen: list[object] = []
         self._signing: SigningKey | None = None
         self._public: Mapping[str, VerificationKey] = {}
 
     @property
     def signing(self) -> SigningKey:
-        self.refresh()
-        assert self._signing is not None
-        return self._signing
+        return self._refreshed()
 
     @property
     def public(self) -> Mapping[str, VerificationKey]:
         """By key ID. Another object whenever the keys have changed."""
-        self.refresh()
+        self._refreshed()
         return self._public
 
-    def refresh(self) -> None:
+    def _refreshed(self) -> SigningKey:
         """Read the files if they have changed; raises ConfigError if there are no usable keys yet."""
         files = (self._signing_file, *self._key_files)
-        seen = [_version(each) for each in files]
+        seen = [file_version(each) for each in files]
         if self._signing is not None and seen == self._seen:
-            return
+            return self._signing
         try:
-            self._read()
+            signing = self._signing = self._read()
         except (OSError, ValueError) as error:
             if self._signing is None:
                 raise ConfigError(f"cannot read the service account keys: {error}") from None
             log.error("cannot read the service account keys, keeping the previous ones: %s", error)
-        self._seen = [_version(each) for each in files]
+            signing = self._signing
+        self._seen = [file_version(each) for each in files]
+        return signing
 
-    def _read(self) -> None:
+    def _read(self) -> SigningKey:
         from podlife.pki.jwt import load_signing_key, load_verification_keys, make_signing_key
 
         if self._creates and not self._signing_file.exists():
@@ -70,19 +71,12 @@ class ServiceAccountKeys:
         public = {signing.public.id: signing.public}
         for path in self._key_files:
             public |= {each.id: each for each in _load(path, load_verification_keys)}
-        self._signing, self._public = signing, public
+        self._public = public
+        return signing
 
 
-def _load(path: Path, load):  # type: ignore[no-untyped-def]
+def _load(path: Path, load: Callable[[bytes], T]) -> T:
     try:
         return load(path.read_bytes())
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-
-
-def _version(path: Path) -> _Version | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -52,6 +52,9 @@ _INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
 _INVALIDATED = "service account token has been invalidated"
 
 
+_Extra = tuple[tuple[str, tuple[str, ...]], ...]
+
+
 class _LabelledMetadata(Metadata, rename="camel", gc=False):
     labels: dict[str, str] = {}
 
@@ -75,19 +78,24 @@ class BoundObjects:
 
 
 class ServiceAccountTokens:
-    """`issuer` is also the audience of tokens that ask for none: this server."""
+    """`issuer` is also the audience of tokens that ask for none: this server. If it is empty, the issuer is the URL of
+    the server: pods resolve no names of the cluster."""
 
     def __init__(
         self, store: Store, clock: Clock, keys: ServiceAccountKeys, *, issuer: str = DEFAULT_ISSUER
     ) -> None:
         self.keys = keys
-        self.issuer = issuer
-        # Where the public keys are served; known once the server listens.
-        self.key_set_url = ""
+        # Known once the server listens.
+        self.server_url = ""
+        self._issuer = issuer
         self._store = store
         self._clock = clock
         self._verified: LruCache[bytes, Object] = LruCache(_MOST_VERIFIED)
         self._verified_with: Mapping[str, VerificationKey] | None = None
+
+    @property
+    def issuer(self) -> str:
+        return self._issuer or self.server_url
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -98,11 +106,14 @@ class ServiceAccountTokens:
     ) -> tuple[str, str]:
         """Return a token for the account of this metadata, and the token's ID."""
         now = int(self._clock.now().timestamp())
-        kubernetes: Object = {
-            "namespace": account["namespace"],
-            **{field: _ref(each) for field in ("node", "pod") if (each := getattr(bound, field)) is not None},
-            **({"secret": _ref(bound.secret)} if bound.secret is not None else {}),
-            "serviceaccount": _ref(account),
+        refs = {field: getattr(bound, field) for field in ("node", "pod", "secret")} | {
+            "serviceaccount": account
+        }
+        kubernetes: Object = {"namespace": account["namespace"]}
+        kubernetes |= {
+            field: {part: each[part] for part in ("name", "uid") if each.get(part)}
+            for field, each in refs.items()
+            if each is not None
         }
         if bound.pod is not None and seconds == POD_TOKEN_SECONDS and set(audiences) <= {self.issuer}:
             kubernetes["warnafter"] = now + seconds
@@ -137,7 +148,9 @@ class ServiceAccountTokens:
         wanted = _audiences(claims) or self.audiences
         common = tuple(each for each in wanted if each in audiences)
         if not common:
-            shown, target = (_go_list(each) for each in (wanted, audiences))
+            shown, target = (
+                "[" + " ".join(f'"{each}"' for each in some) + "]" for some in (wanted, audiences)
+            )
             _refuse(f"token audiences {shown} is invalid for the target audiences {target}")
         try:
             user = self._legacy(claims, token) if issuer == LEGACY_ISSUER else self._bound(claims)
@@ -175,12 +188,7 @@ class ServiceAccountTokens:
             # The node of a pod is only mentioned.
             if (ref := about.get(kind)) is not None and (kind != "node" or "pod" not in about):
                 self._check_object(kind, where, ref, now)
-        return UserInfo(
-            f"system:serviceaccount:{namespace}:{account['name']}",
-            account["uid"],
-            ("system:serviceaccounts", f"system:serviceaccounts:{namespace}"),
-            _extra(claims, about),
-        )
+        return _user(namespace, account["name"], account["uid"], _extra(claims, about))
 
     def _check_object(self, kind: str, namespace: str, ref: Mapping[str, str], now: datetime) -> None:
         found = self._metadata(f"{kind}s", namespace, ref["name"])
@@ -202,8 +210,7 @@ class ServiceAccountTokens:
                 _refuse(f"{title} claim is missing")
             values[claim] = str(value)
         namespace, name = values["namespace"], values["service-account.name"]
-        username = f"system:serviceaccount:{namespace}:{name}"
-        if claims["sub"] != username:
+        if claims["sub"] != f"system:serviceaccount:{namespace}:{name}":
             _refuse("sub claim is invalid")
         record = self._store.get(Key("secrets", namespace, values["secret.name"]))
         secret = None if record is None else _read_secret(record.value)
@@ -225,18 +232,19 @@ class ServiceAccountTokens:
                 "been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, "
                 f"or remove the '{_INVALID_SINCE}' label from the secret to temporarily allow use of this token"
             )
-        return UserInfo(username, uid, ("system:serviceaccounts", f"system:serviceaccounts:{namespace}"))
+        return _user(namespace, name, uid)
 
     def _metadata(self, resource: str, namespace: str, name: str) -> Metadata | None:
         record = self._store.get(Key(resource, namespace, name))
         return None if record is None else _read_metadata(record.value).metadata
 
 
-def _ref(metadata: Object) -> Object:
-    return {field: metadata[field] for field in ("name", "uid") if metadata.get(field)}
+def _user(namespace: str, name: str, uid: str, extra: _Extra = ()) -> UserInfo:
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    return UserInfo(f"system:serviceaccount:{namespace}:{name}", uid, groups, extra)
 
 
-def _extra(claims: Object, about: Object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _extra(claims: Object, about: Object) -> _Extra:
     pod, node = about.get("pod") or {}, about.get("node") or {}
     extra = {
         "credential-id": f"JTI={claims['jti']}" if claims.get("jti") else "",
@@ -267,10 +275,6 @@ def _check_times(claims: Object, now: datetime) -> None:
 
 def _is_gone(metadata: Metadata, now: datetime) -> bool:
     return metadata.deletion_timestamp is not None and metadata.deletion_timestamp < now - _LEEWAY
-
-
-def _go_list(values: Sequence[str]) -> str:
-    return "[" + " ".join(f'"{value}"' for value in values) + "]"
 
 
 def _refuse(reason: str) -> NoReturn:

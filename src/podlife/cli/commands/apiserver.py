@@ -49,13 +49,9 @@ class AdmissionPlugin(StrEnum):
 
 def parse_advertised(text: str) -> str:
     """An address that pods can reach. Also called with the default, which is empty."""
-    from ipaddress import ip_address
+    from podlife.apiserver.settings import is_local
 
-    try:
-        is_usable = not text or not (ip_address(text).is_loopback or ip_address(text).is_unspecified)
-    except ValueError:
-        is_usable = False
-    if not is_usable:
+    if text and is_local(text):
         raise typer.BadParameter(f"invalid IP address {text!r}: expected one that pods can reach")
     return text
 
