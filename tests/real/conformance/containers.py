@@ -40,6 +40,8 @@ def _images() -> list[tuple[Image, list[str]]]:
     made = {
         "agnhost": _image(agnhost, command=["pause"], **how),
         "nautilus": _image(agnhost, command=["test-webserver"], **how),
+        # Without a terminal its shell ends at once: specs that name no command count on that.
+        "busybox": _image({}, entrypoint=[], command=["sh"]),
         "sample-apiserver": _image(
             {"sample-apiserver": part("sample-apiserver")}, entrypoint=["/sample-apiserver"]
         ),
