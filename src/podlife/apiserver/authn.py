@@ -192,7 +192,7 @@ class Authenticator:
         try:
             found = self.find_token(token.strip() if scheme.lower() == "bearer" else "")
         except UnauthorizedError:
-            # The reason is for reviews: whoever guesses tokens learns nothing.
+            # The reason is for reviews: a client that guesses tokens learns nothing.
             found = None
         if found is None:
             raise UnauthorizedError("Unauthorized")

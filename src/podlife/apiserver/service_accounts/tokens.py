@@ -154,7 +154,7 @@ class ServiceAccountTokens:
             _refuse(f"token audiences {shown} is invalid for the target audiences {target}")
         try:
             user = self._legacy(claims, token) if issuer == LEGACY_ISSUER else self._bound(claims)
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (ArithmeticError, AttributeError, KeyError, OSError, TypeError, ValueError):
             # Signed with our key, but by another program.
             _refuse("service account token claims could not be validated due to unexpected validation error")
         return Authenticated(user.authenticated(), common)
