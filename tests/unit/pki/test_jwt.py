@@ -24,7 +24,7 @@ from podlife.pki.jwt import (
 )
 
 CLAIMS = {"iss": "me", "sub": "é"}
-KEYS = {
+KEYS: dict[str, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey] = {
     "ES256": ec.generate_private_key(ec.SECP256R1()),
     "ES384": ec.generate_private_key(ec.SECP384R1()),
     "ES512": ec.generate_private_key(ec.SECP521R1()),
