@@ -13,8 +13,8 @@ from podlife import __version__
 from tests.unit.cli.test_main import podlife
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
-# Rights on everything there is, and nobody else's: what the garbage collector of owned objects needs, and the controller
-# of quotas to count objects of any kind.
+# Rights on everything there is, and nobody else's: what the garbage collector of owned objects needs, and the
+# controller of quotas to count objects of any kind.
 COUNTING = "podlife-controllers:resourcequota-controller"
 WITH_STARS = {"podlife-controllers:garbage-collector-controller", COUNTING}
 # Only to read, and only this of a resource: how many pods an owner wants, of whatever kind it is.
