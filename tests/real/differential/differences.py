@@ -106,7 +106,6 @@ DIFFERENCES: dict[str, Known] = {
         _GO_WORDS,
         ("body.message", "body.details.causes[0].message"),
         "flow-control/fixed-schema",
-        "rbac/binding-role",
     ),
     **_same(
         _STATUS,
