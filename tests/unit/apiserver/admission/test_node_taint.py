@@ -19,6 +19,21 @@ from tests.workloads.runs import at_work
 
 PREFIX = "node.kubernetes.io/"
 NOT_READY = {"key": f"{PREFIX}not-ready", "effect": "NoSchedule"}
+CASES: list[tuple[dict[str, str], bool, list[str]]] = [
+    ({"Ready": "True"}, False, []),
+    ({"Ready": "False"}, False, ["not-ready"]),
+    ({"Ready": "Unknown"}, False, ["unreachable"]),
+    ({"Ready": "True", "MemoryPressure": "True"}, False, ["memory-pressure"]),
+    (
+        {"Ready": "True", "DiskPressure": "True", "PIDPressure": "True"},
+        False,
+        ["disk-pressure", "pid-pressure"],
+    ),
+    ({"Ready": "True", "NetworkUnavailable": "True"}, False, ["network-unavailable"]),
+    ({"Ready": "True"}, True, ["unschedulable"]),
+    ({"Ready": "True", "MemoryPressure": "False"}, False, []),
+]
+"""Conditions of a new node, whether it is cordoned, and the NoSchedule taints that node health leaves it with."""
 OTHER = {"key": "k", "value": "v", "effect": "NoSchedule"}
 
 
@@ -51,23 +66,7 @@ async def test_a_new_node_is_tainted_once(given: list[Any], stored: list[Any]) -
     assert await taints(client, "n") == []
 
 
-@pytest.mark.parametrize(
-    ("conditions", "unschedulable", "left"),
-    [
-        ({"Ready": "True"}, False, []),
-        ({"Ready": "False"}, False, ["not-ready"]),
-        ({"Ready": "Unknown"}, False, ["unreachable"]),
-        ({"Ready": "True", "MemoryPressure": "True"}, False, ["memory-pressure"]),
-        (
-            {"Ready": "True", "DiskPressure": "True", "PIDPressure": "True"},
-            False,
-            ["disk-pressure", "pid-pressure"],
-        ),
-        ({"Ready": "True", "NetworkUnavailable": "True"}, False, ["network-unavailable"]),
-        ({"Ready": "True"}, True, ["unschedulable"]),
-        ({"Ready": "True", "MemoryPressure": "False"}, False, []),
-    ],
-)
+@pytest.mark.parametrize(("conditions", "unschedulable", "left"), CASES)
 @virtual_time
 async def test_conditions_replace_it_at_once(
     conditions: dict[str, str], unschedulable: bool, left: list[str]
