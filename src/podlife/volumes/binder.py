@@ -41,7 +41,7 @@ from podlife.workqueue import RateLimitedQueue
 
 _BETA_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 _IN_TREE = "kubernetes.io/"
-# Claims that wait are looked at again, and told about, as often as by upstream.
+# Pending claims are checked again, and their events repeated, at upstream's interval.
 _RESYNC_SECONDS = 15.0
 _CATCH_UP_SECONDS = 0.1
 _ENDED = ("Released", "Failed")
