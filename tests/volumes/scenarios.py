@@ -262,6 +262,7 @@ async def claim_in_use_is_kept(stage: Stage) -> AsyncIterator[None]:
 async def claim_of_a_pod_without_a_node_is_not_in_use(stage: Stage) -> AsyncIterator[None]:
     await stage.claim("data")
     await stage.pod("user", "data")
+    await stage.until_told("ProvisioningFailed")
     await stage.delete(CLAIMS, "data")
     await stage.until(CLAIMS, "data", "")
     yield

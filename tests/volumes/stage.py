@@ -118,6 +118,11 @@ class Stage:
                     return
                 await asyncio.sleep(0.2)
 
+    async def until_told(self, reason: str, *, seconds: float = 90.0) -> None:
+        async with asyncio.timeout(seconds):
+            while not any(each["reason"] == reason for each in await self._events()):
+                await asyncio.sleep(0.2)
+
     def _place(self, ref: Ref, name: str) -> tuple[str, str]:
         return (name, self.namespace) if ref.namespaced else (self.own(name), "")
 

@@ -158,7 +158,7 @@ class VolumeAttributesClassProtectionController:
             self.queue.add(("", name))
 
     async def _is_used(self, attributes: MetadataOnly) -> bool:
-        users: tuple[Claim | Volume, ...] = (*self._claims.cache.list(), *self._volumes.cache.list())
+        users: list[Claim | Volume] = [*self._claims.cache.list(), *self._volumes.cache.list()]
         return any(attributes.metadata.name in _attributes_of(each) for each in users)
 
 
