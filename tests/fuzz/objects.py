@@ -155,6 +155,28 @@ _CONTENTS: dict[str, Object] = {
         "spec": {"policyName": "absent", "validationActions": ["Deny"]}
     },
     "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": [_WEBHOOK]},
+    "ingressclasses.networking.k8s.io": {
+        "spec": {
+            "controller": "example.com/ingress",
+            "parameters": {"apiGroup": "k8s.example.com", "kind": "K", "name": "n", "scope": "Cluster"},
+        }
+    },
+    "networkpolicies.networking.k8s.io": {
+        "spec": {
+            "podSelector": {"matchLabels": {"app": "web"}},
+            "ingress": [
+                {
+                    "ports": [{"port": 80, "endPort": 90}],
+                    "from": [
+                        {"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}},
+                        {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app": "db"}}},
+                    ],
+                }
+            ],
+            "egress": [{"to": [{"podSelector": {}}]}],
+        }
+    },
+    "servicecidrs.networking.k8s.io": {"spec": {"cidrs": ["10.0.0.0/24"]}},
     "ingresses.networking.k8s.io": {
         "spec": {
             "rules": [
@@ -255,7 +277,12 @@ class Seed:
 
 
 # The names of these are made of their content: `test_custom_resources` makes its own definitions.
-_APART = ("customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io")
+_APART = (
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "apiservices.apiregistration.k8s.io",
+    # Its name is an address.
+    "ipaddresses.networking.k8s.io",
+)
 SEEDS = tuple(
     Seed(row, _BY_VERSION.get(row.api_version) or _CONTENTS[row.key])
     for row in STORED

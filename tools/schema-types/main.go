@@ -59,7 +59,10 @@ var roots = map[string][]any{
 	"autoscaling/v1":            {autoscalingv1.HorizontalPodAutoscaler{}, autoscalingv1.Scale{}},
 	"autoscaling/v2":            {autoscalingv2.HorizontalPodAutoscaler{}},
 	"apiregistration.k8s.io/v1": {apiregistrationv1.APIService{}},
-	"networking.k8s.io/v1":      {networkingv1.Ingress{}},
+	"networking.k8s.io/v1":      {
+		networkingv1.Ingress{}, networkingv1.IngressClass{}, networkingv1.IPAddress{}, networkingv1.NetworkPolicy{},
+		networkingv1.ServiceCIDR{},
+	},
 	"node.k8s.io/v1":            {nodev1.RuntimeClass{}},
 	"scheduling.k8s.io/v1":      {schedulingv1.PriorityClass{}},
 	"storage.k8s.io/v1": {

@@ -46,6 +46,7 @@ def _created(group: str, kind: str, *, namespaced: bool = False) -> Resource:
 _core = partial(_stored, "")
 _apps = partial(_stored, "apps")
 _batch = partial(_stored, "batch")
+_networking = partial(_stored, "networking.k8s.io")
 _rbac = partial(_stored, "rbac.authorization.k8s.io")
 _autoscaler = partial(_stored, "autoscaling", "HorizontalPodAutoscaler", strategies.AUTOSCALERS)
 _storage = partial(_stored, "storage.k8s.io")
@@ -190,15 +191,25 @@ RESOURCES: tuple[Resource, ...] = (
         subresources=("approval", "status"),
         subresource_strategies={"approval": strategies.CERTIFICATE_APPROVAL},
     ),
-    _stored(
-        "networking.k8s.io",
-        "Ingress",
-        strategies.INGRESSES,
-        printers.INGRESSES,
-        "ing",
-        plural="ingresses",
-        **_STATUS,
+    _networking(
+        "IngressClass",
+        strategies.INGRESS_CLASSES,
+        printers.INGRESS_CLASSES,
+        plural="ingressclasses",
+        **_CLUSTER,
     ),
+    _networking("Ingress", strategies.INGRESSES, printers.INGRESSES, "ing", plural="ingresses", **_STATUS),
+    _networking(
+        "IPAddress", strategies.IP_ADDRESSES, printers.IP_ADDRESSES, "ip", plural="ipaddresses", **_CLUSTER
+    ),
+    _networking(
+        "NetworkPolicy",
+        strategies.NETWORK_POLICIES,
+        printers.NETWORK_POLICIES,
+        "netpol",
+        plural="networkpolicies",
+    ),
+    _networking("ServiceCIDR", strategies.SERVICE_CIDRS, printers.SERVICE_CIDRS, **_CLUSTER_STATUS),
     _stored(
         "policy",
         "PodDisruptionBudget",

@@ -7,7 +7,7 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.api.durations import human_duration
 from podlife.api.volume_binding import DEFAULT_CLASS_ANNOTATIONS
-from podlife.apiserver.printers.cells import age, columns, name
+from podlife.apiserver.printers.cells import age, columns, format_selector, name
 from podlife.apiserver.resource import Printer
 
 _MOST_HOSTS = 3
@@ -30,6 +30,35 @@ def _ingress(obj: Object, now: float) -> list[Any]:
     ports = "80, 443" if spec.get("tls") else "80"
     class_name, hosts = spec.get("ingressClassName", "<none>"), _hosts(spec.get("rules") or [])
     return [name(obj), class_name, hosts, ",".join(addresses), ports, age(obj, now)]
+
+
+def _ingress_class(obj: Object, now: float) -> list[Any]:
+    annotations = obj["metadata"].get("annotations") or {}
+    is_default = annotations.get("ingressclass.kubernetes.io/is-default-class") == "true"
+    spec, shown = obj.get("spec", {}), "<none>"
+    if (parameters := spec.get("parameters")) is not None:
+        group = f".{parameters['apiGroup']}" if "apiGroup" in parameters else ""
+        shown = f"{parameters.get('kind', '')}{group}/{parameters.get('name', '')}"
+    default = " (default)" if is_default else ""
+    return [f"{name(obj)}{default}", spec.get("controller", ""), shown, age(obj, now)]
+
+
+def _network_policy(obj: Object, now: float) -> list[Any]:
+    return [name(obj), format_selector(obj.get("spec", {}).get("podSelector")), age(obj, now)]
+
+
+def _ip_address(obj: Object, now: float) -> list[Any]:
+    shown = "<none>"
+    if (parent := obj.get("spec", {}).get("parentRef")) is not None:
+        group, resource = parent.get("group", ""), parent.get("resource", "")
+        parts = [(f"{resource}.{group}" if group else resource).lower()]
+        parts += [parent[field] for field in ("namespace",) if parent.get(field)]
+        shown = "/".join([*parts, parent.get("name", "")])
+    return [name(obj), shown, age(obj, now)]
+
+
+def _service_cidr(obj: Object, now: float) -> list[Any]:
+    return [name(obj), ",".join(obj.get("spec", {}).get("cidrs") or ()), age(obj, now)]
 
 
 def _priority_class(obj: Object, now: float) -> list[Any]:
@@ -99,6 +128,10 @@ CERTIFICATE_SIGNING_REQUESTS = Printer(
     columns("certificatesigningrequests.certificates.k8s.io"), _signing_request
 )
 INGRESSES = Printer(columns("ingresses.networking.k8s.io"), _ingress)
+INGRESS_CLASSES = Printer(columns("ingressclasses.networking.k8s.io"), _ingress_class)
+NETWORK_POLICIES = Printer(columns("networkpolicies.networking.k8s.io"), _network_policy)
+IP_ADDRESSES = Printer(columns("ipaddresses.networking.k8s.io"), _ip_address)
+SERVICE_CIDRS = Printer(columns("servicecidrs.networking.k8s.io"), _service_cidr)
 PRIORITY_CLASSES = Printer(columns("priorityclasses.scheduling.k8s.io"), _priority_class)
 RUNTIME_CLASSES = Printer(columns("runtimeclasses.node.k8s.io"), _runtime_class)
 CSI_DRIVERS = Printer(columns("csidrivers.storage.k8s.io"), _csi_driver)

@@ -59,7 +59,12 @@ from podlife.apiserver.strategies.core.services import (
 from podlife.apiserver.strategies.endpoint_slices import EndpointSliceStrategy
 from podlife.apiserver.strategies.flowcontrol.flow_schemas import FlowSchemaStrategy
 from podlife.apiserver.strategies.flowcontrol.priority_levels import PriorityLevelStrategy
-from podlife.apiserver.strategies.networking import IngressStrategy
+from podlife.apiserver.strategies.network_policies import (
+    IPAddressStrategy,
+    NetworkPolicyStrategy,
+    ServiceCIDRStrategy,
+)
+from podlife.apiserver.strategies.networking import IngressClassStrategy, IngressStrategy
 from podlife.apiserver.strategies.pod_classes import PriorityClassStrategy, RuntimeClassStrategy
 from podlife.apiserver.strategies.rbac import RoleBindingStrategy, RoleStrategy
 from podlife.apiserver.strategies.selectable_fields import SELECTABLE
@@ -92,6 +97,8 @@ __all__ = [
     "EVENTS_V1",
     "FLOW_SCHEMAS",
     "INGRESSES",
+    "INGRESS_CLASSES",
+    "IP_ADDRESSES",
     "JOBS",
     "LEASES",
     "LIMIT_RANGES",
@@ -100,6 +107,7 @@ __all__ = [
     "MUTATING_WEBHOOKS",
     "NAMESPACES",
     "NAMESPACE_FINALIZE",
+    "NETWORK_POLICIES",
     "NODES",
     "PERSISTENT_VOLUMES",
     "PERSISTENT_VOLUME_CLAIMS",
@@ -120,6 +128,7 @@ __all__ = [
     "SELECTABLE",
     "SERVICES",
     "SERVICE_ACCOUNTS",
+    "SERVICE_CIDRS",
     "STATEFUL_SETS",
     "VALIDATING_POLICIES",
     "VALIDATING_POLICY_BINDINGS",
@@ -183,5 +192,9 @@ STORAGE_CLASSES = StorageClassStrategy()
 VOLUME_ATTACHMENTS = VolumeAttachmentStrategy()
 VOLUME_ATTRIBUTES_CLASSES = VolumeAttributesClassStrategy()
 INGRESSES = IngressStrategy()
+INGRESS_CLASSES = IngressClassStrategy()
+IP_ADDRESSES = IPAddressStrategy()
+NETWORK_POLICIES = NetworkPolicyStrategy()
+SERVICE_CIDRS = ServiceCIDRStrategy()
 PRIORITY_CLASSES = PriorityClassStrategy()
 RUNTIME_CLASSES = RuntimeClassStrategy()

@@ -9,6 +9,7 @@ from tests.real.differential.areas.deletion import COLLECTIONS, DELETION, FINALI
 from tests.real.differential.areas.formats import FIELDS, TABLES
 from tests.real.differential.areas.kinds import BATCHES, PLAIN, WORKLOADS
 from tests.real.differential.areas.managers import MANAGERS, MERGES
+from tests.real.differential.areas.networks import NETWORKS
 from tests.real.differential.areas.other_groups import API_SERVICES, AUTOSCALERS, CLASSES, INGRESSES
 from tests.real.differential.areas.patches import PATCHES
 from tests.real.differential.areas.pod_creation import CREATION
@@ -64,6 +65,7 @@ AREAS = [
     SLICES,
     AUTOSCALERS,
     INGRESSES,
+    NETWORKS,
     CLASSES,
     STORAGE,
     CERTIFICATES,
