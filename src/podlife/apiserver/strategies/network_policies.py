@@ -25,8 +25,8 @@ from podlife.apiserver.strategies.field_checks import (
 )
 from podlife.apiserver.strategies.strategy import Strategy
 
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
-_POLICY_TYPES = ("Egress", "Ingress")
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_POLICY_TYPES = ("Ingress", "Egress")
 _MOST_CIDRS = 2
 _SUBSET = "must be a strict subset of `cidr`"
 _FAMILIES = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
@@ -172,7 +172,8 @@ class ServiceCIDRStrategy(Strategy):
         if not cidrs:
             return [required(path, "at least one CIDR required")]
         if len(cidrs) > _MOST_CIDRS:
-            return [bad_value(path, obj["spec"], "may only hold up to 2 values")]
+            # Upstream shows its internal type.
+            return [bad_value(path, {"CIDRs": cidrs}, "may only hold up to 2 values")]
         errors: list[FieldError] = []
         networks = []
         for index, text in enumerate(cidrs):

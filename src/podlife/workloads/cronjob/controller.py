@@ -140,7 +140,7 @@ class CronJobController:
         return Again.by_clock(seconds)
 
     async def _sync(self, turn: _Turn) -> Schedule | None:
-        """The schedule whose next start time is to be waited for; None if only an event can change anything."""
+        """The schedule that determines the next sync; None if only an event can change anything."""
         for job in history_beyond_limits(turn.cron_job, turn.jobs):
             if not job.is_deleting:
                 await self._delete(turn, job.metadata.name, job.metadata.uid)
