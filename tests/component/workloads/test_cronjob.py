@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zoneinfo
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -10,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from podlife.api import cron
 from podlife.api.codec import Object
 from podlife.client import CRON_JOBS, EVENTS, JOBS, Client, DeleteOptions
 from podlife.controller import ControlPlane
@@ -163,9 +163,9 @@ async def test_a_zone_that_disappeared_is_reported_and_starts_nothing(
         await asyncio.sleep(10)
 
         def gone(name: str) -> Any:
-            raise cron.zoneinfo.ZoneInfoNotFoundError(name)
+            raise zoneinfo.ZoneInfoNotFoundError(name)
 
-        monkeypatch.setattr(cron.zoneinfo, "ZoneInfo", gone)
+        monkeypatch.setattr(zoneinfo, "ZoneInfo", gone)
         await asyncio.sleep(HOUR)
         assert await stage.jobs() == []
         listed = (await stage.client.list(EVENTS, "default")).items

@@ -238,9 +238,7 @@ def _validate_order(texts: dict[str, str], name: str, path: str) -> FieldErrors:
     amounts = {field: parse_nanos(text) for field, text in texts.items()}
     for low, high, field, shown in _ORDER:
         if low in amounts and high in amounts and amounts[low] > amounts[high]:
-            limit = (
-                "default limit" if (low, high) == ("defaultRequest", "default") else _WORDS.get(high, high)
-            )
+            word = "default limit" if (low, high) == ("defaultRequest", "default") else _WORDS.get(high, high)
             detail = f"{_WORDS.get(low, low)} value {texts[low]} is greater than {word} value {texts[high]}"
             yield bad_value(f"{path}.{field}[{name}]", texts[shown], detail)
     if (ratio := amounts.get("maxLimitRequestRatio")) is not None:
