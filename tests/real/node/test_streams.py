@@ -199,11 +199,18 @@ def test_a_user_attaches_to_a_container_and_runs_one_with_input(world: World, we
 
 
 def test_a_user_debugs_a_pod_with_an_ephemeral_container(world: World) -> None:
-    # containerd loses what is said before it has begun to listen.
-    script = "sleep 1; echo in debug; exit\n"
     debug = ("debug", "-i", "web", f"--image={IMAGE}", "--container=dbg", "--target=main", "--", "sh")
-    done = world.run(*debug, stdin=script)
-    assert "in debug\n" in done.stdout, done
+    # The end of the input would end the session: containerd detaches the output then, too.
+    with world.started(*debug) as session:
+        assert session.stdin is not None
+        assert session.stdout is not None
+        session.stdin.write("echo in debug\n")
+        session.stdin.flush()
+        while (line := session.stdout.readline()) != "in debug\n":
+            assert line
+        session.stdin.write("exit\n")
+        session.stdin.flush()
+        session.wait(SECONDS)
     state = "{.status.ephemeralContainerStatuses[0].state.terminated.exitCode}"
     until_blocking(lambda: world.run("get", "pod", "web", "-o", f"jsonpath={state}").stdout == "0")
 
