@@ -78,7 +78,6 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
         *volumes,
         addresses,
         name_requester,
-        restrict_signers(may),
         prevent_escalation(authorizer),
     )
     catalog = ResourceCatalog()
@@ -86,7 +85,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     webhooks = WebhookDispatcher(store, call_webhook, offload, catalog.equivalents, may)
     policies = PolicyDispatcher(store, catalog.equivalents, catalog.find_kind, may)
     dynamic = DynamicAdmission(store.count, webhooks, policies, run_in_thread)
-    chain = AdmissionChain(plugins, store.get, (enforce_limits(store),))
+    chain = AdmissionChain(plugins, store.get, (restrict_signers(may), enforce_limits(store)))
     registry = Registry(store, clock, chain, chance, catalog, tracks_managers, dynamic, call_webhook)
     serve_definitions(registry)
     return ApiHandler(

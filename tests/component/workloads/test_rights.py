@@ -17,7 +17,7 @@ import yaml
 
 from podlife.client import Ref
 from podlife.controller import ControlPlane
-from podlife.daemons.catalog import OWNER_GC, known_controllers
+from podlife.daemons.catalog import OWNER_GC, TOKENS_CONTROLLER, known_controllers
 from podlife.ownergc import OwnerGarbageCollector
 from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
@@ -126,8 +126,9 @@ def test_the_pod_collector_may_do_what_it_may_by_itself() -> None:
 
 
 def test_every_controller_has_a_role() -> None:
-    # The collector of owned objects, which has to see everything, has its own file.
-    assert granted().keys() == {each.name for each in known_controllers()} - {OWNER_GC}
+    # The collector of owned objects, which has to see everything, has its own file; tokens in secrets need a key, and
+    # a role that reads secrets.
+    assert granted().keys() == {each.name for each in known_controllers()} - {OWNER_GC, TOKENS_CONTROLLER}
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS)

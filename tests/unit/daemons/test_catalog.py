@@ -72,7 +72,11 @@ async def test_every_controller_of_the_star_is_made_without_options() -> None:
 
 def test_the_published_ca_is_that_of_the_server_whatever_else_is_set() -> None:
     service = ServiceSettings(Connection("https://127.0.0.1:1", certificate_authority=b"PEM"))
-    name = "root-ca-certificate-publisher-controller"
+    name, other = "root-ca-certificate-publisher-controller", "serviceaccount-token-controller"
     assert options_of(ControllersSettings(service))[name] == {"root_ca": "PEM"}
     set_too = ControllersSettings(service, options={name: {"workers": 2}, "scheduler": {"workers": 3}})
-    assert options_of(set_too) == {name: {"root_ca": "PEM", "workers": 2}, "scheduler": {"workers": 3}}
+    assert options_of(set_too) == {
+        name: {"root_ca": "PEM", "workers": 2},
+        other: {"root_ca": "PEM"},
+        "scheduler": {"workers": 3},
+    }
