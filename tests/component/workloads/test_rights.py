@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.client import Ref
 from podlife.controller import ControlPlane
 from podlife.daemons.catalog import OWNER_GC, TOKENS_CONTROLLER, known_controllers
@@ -103,6 +104,7 @@ async def asked_for(controller: str) -> frozenset[Right]:
         return await quota(request, to_server)
 
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(at_work(CustomResourceDefinitionController(server.registry).run))
         client = await stack.enter_async_context(connect(server, quota))
         for name in (*NEEDED[workload], "garbage-collector-controller"):
             line = await stack.enter_async_context(connect(server, note if name == controller else quota))
