@@ -104,9 +104,7 @@ def _is_alive(pid: int, journal: Path) -> bool:
 
 
 def template(app: str, container: Object, *, grace_seconds: int) -> Object:
-    # Nothing here asks the API server, and the journal is a file of the machine.
-    spec: Object = {"containers": [container], "automountServiceAccountToken": False}
-    spec["terminationGracePeriodSeconds"] = grace_seconds
+    spec = {"containers": [container], "terminationGracePeriodSeconds": grace_seconds}
     return {"metadata": {"labels": {"app": app}}, "spec": spec}
 
 

@@ -30,7 +30,7 @@ from podlife.api.volume_binding import (
 )
 from podlife.client import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, DeleteOptions
 from podlife.controller import Again, Controller, ControlPlane, Enqueue
-from podlife.errors import ConflictError, NotFoundError, PodlifeError
+from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
 from podlife.volumes.volume_cache import reference
 from podlife.workqueue import RateLimitedQueue
@@ -77,7 +77,7 @@ class LocalPathProvisioner:
         """Create the default class, unless there is one of its name, and work until cancelled."""
         meta = {"name": CLASS_NAME, "annotations": {DEFAULT_CLASS_ANNOTATIONS[0]: "true"}}
         obj = {"metadata": meta, "provisioner": PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer"}
-        with suppress(ConflictError):
+        with suppress(AlreadyExistsError):
             await self._client.create(STORAGE_CLASSES, obj)
         await self.controller.run()
 
@@ -110,7 +110,7 @@ class LocalPathProvisioner:
                 await self._choose_again(claim)
             return
         await asyncio.to_thread(_create_directory, Path(volume["spec"]["hostPath"]["path"]))
-        with suppress(ConflictError):
+        with suppress(AlreadyExistsError):
             await self._client.create(PERSISTENT_VOLUMES, volume)
         self._recorder.event(
             about, "Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name}"
