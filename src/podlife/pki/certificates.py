@@ -1,4 +1,4 @@
-"""Creates keys, certificate requests and certificates: the only module that loads `cryptography`.
+"""Creates keys, certificate requests and certificates: with `jwt` the only module that loads `cryptography`.
 
 Import it inside functions, where a certificate is needed. Keys are EC P-256: every client supports them, and generating
 one takes well under a millisecond.
