@@ -231,8 +231,17 @@ CIRCLE = [
     Wait(0.5),
     Delete(0, "Foreground"),
 ]
+# A reference is corrected while the collector drops it.
+OVERTAKEN = [
+    Make(0, 0, 0, (), False),
+    Make(0, 0, 1, (), False),
+    Make(1, 0, 0, (To(1, None, ""), To(0, None, "name")), False),
+    Wait(0.05),
+    Refer(2, (To(1, None, ""), To(0, None, ""))),
+]
 
 
+@example(history=OVERTAKEN, lags=(0.0, 0.1, 0.1))
 @example(history=CIRCLE, lags=(0.0, 0.0, 0.0))
 @given(history=histories, lags=st.tuples(*[st.sampled_from((0.0, 0.0, 0.1, 1.0))] * 3))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

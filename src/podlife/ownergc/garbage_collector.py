@@ -177,7 +177,7 @@ class OwnerGarbageCollector:
     ) -> None:
         is_there = True
         if isinstance(action, DropReferences):
-            is_there = await self._objects.drop_references(identity, action.uids)
+            is_there = await self._objects.drop_references(identity, action.uids, version)
         elif isinstance(action, DeleteObject):
             if action.unblocks:
                 blocking = [owner.uid for owner in item.owner_references if owner.block_owner_deletion]

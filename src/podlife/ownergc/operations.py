@@ -87,13 +87,17 @@ class ObjectOperations:
             return False
         return True
 
-    async def drop_references(self, identity: ObjectIdentity, uids: tuple[str, ...]) -> bool:
-        """Remove these owners from the object's references; returns whether the object exists."""
+    async def drop_references(
+        self, identity: ObjectIdentity, uids: tuple[str, ...], resource_version: str = ""
+    ) -> bool:
+        """Remove these owners from the object's references; returns whether the object exists. Raises ConflictError if
+        it has changed since `resource_version`: a reference with the same UID may be another one by now."""
         strategic = [{"$patch": "delete", "uid": uid} for uid in uids]
         return await self._patch_references(
             identity,
             strategic,
             lambda references: [each for each in references if each.get("uid") not in uids],
+            resource_version,
         )
 
     async def unblock_owners(self, identity: ObjectIdentity, uids: tuple[str, ...]) -> bool:
@@ -130,9 +134,15 @@ class ObjectOperations:
         raise ConflictError(f"the finalizer {finalizer} of {identity} was overtaken {_TRIES} times")
 
     async def _patch_references(
-        self, identity: ObjectIdentity, strategic: References, change: Callable[[References], References]
+        self,
+        identity: ObjectIdentity,
+        strategic: References,
+        change: Callable[[References], References],
+        resource_version: str = "",
     ) -> bool:
-        about = {"uid": identity.uid, "ownerReferences": strategic}
+        about: Object = {"uid": identity.uid, "ownerReferences": strategic}
+        if resource_version:
+            about["resourceVersion"] = resource_version
         try:
             await self._patch(identity, about, PatchType.STRATEGIC)
         except NotFoundError as error:
@@ -145,11 +155,11 @@ class ObjectOperations:
         except ApiError as error:
             if error.code != _UNSUPPORTED_MEDIA_TYPE:
                 raise
-            return await self._replace_references(identity, change)
+            return await self._replace_references(identity, change, resource_version)
         return True
 
     async def _replace_references(
-        self, identity: ObjectIdentity, change: Callable[[References], References]
+        self, identity: ObjectIdentity, change: Callable[[References], References], resource_version: str
     ) -> bool:
         ref = self.ref(identity)
         for _ in range(_TRIES):
@@ -158,6 +168,8 @@ class ObjectOperations:
                 metadata = latest["metadata"]
                 if metadata["uid"] != identity.uid:
                     return False
+                if resource_version and metadata["resourceVersion"] != resource_version:
+                    raise ConflictError(f"{identity} has changed")
                 references = metadata.get("ownerReferences") or []
                 changed = change(references)
                 if changed == references:
@@ -168,6 +180,8 @@ class ObjectOperations:
                 _check_gone(error, identity)
                 return False
             except ConflictError:
+                if resource_version:
+                    raise
                 continue
             return True
         raise ConflictError(f"the owners of {identity} were overtaken {_TRIES} times")

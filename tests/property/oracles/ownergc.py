@@ -74,6 +74,8 @@ class Oracle:
             if "uid" not in patch:
                 self.violations.append(f"a patch of {_name(obj)} does not say whom it means")
             return
+        if patch.get("resourceVersion", metadata["resourceVersion"]) != metadata["resourceVersion"]:
+            return
         dropped = {each["uid"] for each in patch.get("ownerReferences") or () if "$patch" in each}
         for reference in metadata.get("ownerReferences") or ():
             is_orphaned = reference["uid"] in self.orphaning
