@@ -19,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check lint types test-real real-parts bench chaos crash soak-ui extremes fuzz conformance-api ecosystem cover lock schema cri-table clean
+.PHONY: help up test check lint types test-real real-parts bench chaos crash soak-ui extremes fuzz conformance-api conformance-apps ecosystem cover lock schema cri-table clean
 
 help: ## list these targets
 	@if [ -t 1 ]; then on='\033[1m' off='\033[0m'; fi; \
@@ -70,6 +70,9 @@ test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a mi
 
 conformance-api: $(REAL) ## the chapter sig-api-machinery of Kubernetes' conformance suite (ARGS="--focus Namespaces" for a part)
 	$(BIN)/python -m tests.real.conformance $(ARGS)
+
+conformance-apps: $(REAL) ## the chapters sig-apps, sig-cli, sig-auth, sig-scheduling, sig-instrumentation, sig-architecture and ResourceQuota of it
+	$(BIN)/python -m tests.real.conformance --chapter apps $(ARGS)
 
 ecosystem: $(REAL) real-parts ## software of others: Helm, cert-manager, kopf, all of controller-runtime's suites (an hour, with what it builds)
 	PODLIFE_ECOSYSTEM=all $(PYTEST) -q tests/real/ecosystem $(ARGS)

@@ -127,6 +127,7 @@ def served_paths() -> set[str]:
         collection = f"{prefix}/{'namespaces/{namespace}/' * row.namespaced}{row.plural}"
         paths |= {f"{prefix}/", collection, f"{prefix}/{row.plural}", f"{collection}/{{name}}"}
         paths |= {f"{collection}/{{name}}/{subresource}" for subresource in row.subresources}
+        paths |= {f"{collection}/{{name}}/proxy/{{path}}"}
     return paths
 
 

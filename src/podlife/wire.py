@@ -88,7 +88,7 @@ class Request:
 
 
 class Channel(Protocol):
-    """A WebSocket, seen from either side: binary messages both ways until one side closes."""
+    """An upgraded connection, seen from either side: messages of a WebSocket, or plain bytes, both ways."""
 
     protocol: str
 
@@ -96,16 +96,19 @@ class Channel(Protocol):
         """The next message, or None when the other side has closed."""
         ...
 
-    async def send(self, message: bytes) -> None: ...
+    async def send(self, message: bytes | str) -> None: ...
 
     async def close(self) -> None: ...
 
 
 @dataclass(slots=True)
 class Upgrade:
-    """Instead of a body: switch to a WebSocket that speaks one of `protocols`, and relay over it."""
+    """Instead of a body: switch to a WebSocket that speaks one of `protocols`, and relay over it.
 
-    protocols: tuple[str, ...]
+    Without `protocols` the response has the headers of the upgrade, and plain bytes are relayed after it.
+    """
+
+    protocols: tuple[str, ...] | None
     relay: Callable[[Channel], Awaitable[None]]
 
 

@@ -53,6 +53,9 @@ _CONTENTS: dict[str, Object] = {
         "firstTimestamp": "2030-01-01T00:00:00Z",
         "lastTimestamp": "2030-01-01T00:00:00Z",
     },
+    "limitranges": {
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}, "default": {"cpu": "1"}}]}
+    },
     "namespaces": {},
     "nodes": {"spec": {"podCIDR": "10.1.0.0/24"}},
     "persistentvolumeclaims": {
@@ -64,6 +67,7 @@ _CONTENTS: dict[str, Object] = {
     # Bound, so that a delete has a grace.
     "pods": {"spec": {"nodeName": "somewhere", "containers": [_CONTAINER]}},
     "replicationcontrollers": {"spec": {"replicas": 1, "selector": _LABELS, "template": _TEMPLATE}},
+    "resourcequotas": {"spec": {"hard": {"pods": "100000", "requests.cpu": "100000"}}},
     "secrets": {"type": "Opaque", "data": {"key": "dmFsdWU="}},
     "serviceaccounts": {},
     "services": {"spec": {"selector": _LABELS, "ports": [{"port": 80}]}},
@@ -151,6 +155,28 @@ _CONTENTS: dict[str, Object] = {
         "spec": {"policyName": "absent", "validationActions": ["Deny"]}
     },
     "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks": [_WEBHOOK]},
+    "ingressclasses.networking.k8s.io": {
+        "spec": {
+            "controller": "example.com/ingress",
+            "parameters": {"apiGroup": "k8s.example.com", "kind": "K", "name": "n", "scope": "Cluster"},
+        }
+    },
+    "networkpolicies.networking.k8s.io": {
+        "spec": {
+            "podSelector": {"matchLabels": {"app": "web"}},
+            "ingress": [
+                {
+                    "ports": [{"port": 80, "endPort": 90}],
+                    "from": [
+                        {"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}},
+                        {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app": "db"}}},
+                    ],
+                }
+            ],
+            "egress": [{"to": [{"podSelector": {}}]}],
+        }
+    },
+    "servicecidrs.networking.k8s.io": {"spec": {"cidrs": ["10.0.0.0/24"]}},
     "ingresses.networking.k8s.io": {
         "spec": {
             "rules": [
@@ -179,6 +205,25 @@ _CONTENTS: dict[str, Object] = {
     "csinodes.storage.k8s.io": {
         "spec": {"drivers": [{"name": "csi.example.com", "nodeID": "n", "topologyKeys": ["zone"]}]}
     },
+    "csidrivers.storage.k8s.io": {
+        "spec": {"tokenRequests": [{"audience": "a", "expirationSeconds": 600}], "fsGroupPolicy": "File"}
+    },
+    "csistoragecapacities.storage.k8s.io": {
+        "storageClassName": "fast",
+        "nodeTopology": {"matchLabels": _LABELS},
+        "capacity": "1Gi",
+        "maximumVolumeSize": "1Gi",
+    },
+    "storageclasses.storage.k8s.io": {
+        "provisioner": "csi.example.com",
+        "parameters": {"k": "v"},
+        "mountOptions": ["ro"],
+        "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}],
+    },
+    "volumeattachments.storage.k8s.io": {
+        "spec": {"attacher": "csi.example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+    },
+    "volumeattributesclasses.storage.k8s.io": {"driverName": "csi.example.com", "parameters": {"k": "v"}},
     "certificatesigningrequests.certificates.k8s.io": {
         "spec": {
             "request": _SIGNING_REQUEST,
@@ -232,7 +277,12 @@ class Seed:
 
 
 # The names of these are made of their content: `test_custom_resources` makes its own definitions.
-_APART = ("customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io")
+_APART = (
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "apiservices.apiregistration.k8s.io",
+    # Its name is an address.
+    "ipaddresses.networking.k8s.io",
+)
 SEEDS = tuple(
     Seed(row, _BY_VERSION.get(row.api_version) or _CONTENTS[row.key])
     for row in STORED

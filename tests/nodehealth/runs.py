@@ -17,8 +17,7 @@ from tests.nodehealth.stage import SETTINGS, Stage, clear, staging
 from tests.workloads.runs import at_work
 
 KUBE_SETTINGS = Settings(disabled_admission=("ServiceAccount", "TaintNodesByCondition"))
-"""Without what taints every new node until a controller looks at it: our server has no such plugin, and when that taint
-goes is a matter of luck."""
+"""Without what taints every new node until a controller looks at it: when that taint goes depends on timing."""
 KUBE_CONTROLLERS = ("node-lifecycle-controller", "taint-eviction-controller")
 # A node that is always ready, so that a zone which goes down is not the last one.
 _ANCHOR = "anchor-"

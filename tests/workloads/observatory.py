@@ -11,6 +11,7 @@ from typing import Any
 from podlife.client import (
     CONFIG_MAPS,
     CONTROLLER_REVISIONS,
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     EVENTS,
@@ -33,6 +34,7 @@ Object = dict[str, Any]
 FOLLOWED: Sequence[Ref] = (
     CONFIG_MAPS,
     CONTROLLER_REVISIONS,
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     EVENTS,

@@ -26,6 +26,7 @@ from tests.workloads.snapshot import Snapshot, take
 from tests.workloads.world import Cluster, Quota, World
 
 KUBE_CONTROLLERS = (
+    "cronjob-controller",
     "daemonset-controller",
     "deployment-controller",
     "disruption-controller",
@@ -37,12 +38,14 @@ KUBE_CONTROLLERS = (
     "ttl-after-finished-controller",
 )
 NEEDED = {
+    "cronjob": ("cronjob-controller", "job-controller"),
     "daemonset": ("daemonset-controller",),
     "deployment": ("deployment-controller", "replicaset-controller"),
     "disruption": (
         "disruption-controller",
         "replicaset-controller",
         "deployment-controller",
+        "replicationcontroller-controller",
         "statefulset-controller",
         "job-controller",
     ),

@@ -1,7 +1,8 @@
 """What is left in a namespace, in a form in which two runs can be compared.
 
 Taken out is only what must differ: times become `<time>`, UIDs the object they mean, random suffixes `<random>`, the
-hashes of templates and revisions `<hash-1>` in the order of their revisions, the namespace `<namespace>`;
+hashes of templates and revisions `<hash-1>` in the order of their revisions, start times in names `<minutes>`, the
+namespace `<namespace>`;
 resourceVersion and managedFields are left out, and the conditions of a Deployment are in the order of their types: each
 is put last when it changes, so where two states follow on each other fast it is a race whether the first was ever
 noticed. Objects that are the same after that (the pods of a ReplicaSet) are one entry with a count. Events are a set:
@@ -26,6 +27,10 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _RANDOM = re.compile(rf"-[{_ALPHABET}]{{5}}(?![-\w])")
 _HASH = re.compile(rf"-[{_ALPHABET}]{{7,10}}(?![\w])")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
+# A Job of a CronJob is called after the minute of its start, which an event and an annotation tell in other forms.
+_MINUTES = re.compile(r"-\d{8}(?!\d)")
+_LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?=[+-]\d\d:\d\d)")
+_MAIL_TIME = re.compile(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HASH_LABELS = ("pod-template-hash", "controller.kubernetes.io/hash", "controller-revision-hash")
 _NOT_COMPARED = ("resourceVersion", "managedFields")
@@ -86,6 +91,7 @@ class _Names:
             text = text.replace(name, shown)
         text = text.replace(self._namespace, "<namespace>")
         text = _UID.sub("<uid>", _TIME.sub("<time>", text))
+        text = _MINUTES.sub("-<minutes>", _LOCAL_TIME.sub("<time>", _MAIL_TIME.sub("<time>", text)))
         return _HASH.sub("-<hash>", _RANDOM.sub("-<random>", text))
 
 

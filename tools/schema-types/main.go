@@ -40,10 +40,10 @@ import (
 
 var roots = map[string][]any{
 	"v1": {
-		corev1.Binding{}, corev1.ConfigMap{}, corev1.Endpoints{}, corev1.Event{}, corev1.Namespace{}, corev1.Node{},
+		corev1.Binding{}, corev1.ConfigMap{}, corev1.Endpoints{}, corev1.Event{}, corev1.LimitRange{}, corev1.Namespace{}, corev1.Node{},
 		corev1.PersistentVolume{}, corev1.PersistentVolumeClaim{}, corev1.Pod{}, corev1.PodAttachOptions{},
 		corev1.PodExecOptions{}, corev1.PodTemplate{},
-		corev1.ReplicationController{}, corev1.Secret{}, corev1.Service{}, corev1.ServiceAccount{},
+		corev1.ReplicationController{}, corev1.ResourceQuota{}, corev1.Secret{}, corev1.Service{}, corev1.ServiceAccount{},
 		metav1.DeleteOptions{}, metav1.Status{},
 	},
 	"admissionregistration.k8s.io/v1": {
@@ -59,10 +59,16 @@ var roots = map[string][]any{
 	"autoscaling/v1":            {autoscalingv1.HorizontalPodAutoscaler{}, autoscalingv1.Scale{}},
 	"autoscaling/v2":            {autoscalingv2.HorizontalPodAutoscaler{}},
 	"apiregistration.k8s.io/v1": {apiregistrationv1.APIService{}},
-	"networking.k8s.io/v1":      {networkingv1.Ingress{}},
+	"networking.k8s.io/v1":      {
+		networkingv1.Ingress{}, networkingv1.IngressClass{}, networkingv1.IPAddress{}, networkingv1.NetworkPolicy{},
+		networkingv1.ServiceCIDR{},
+	},
 	"node.k8s.io/v1":            {nodev1.RuntimeClass{}},
 	"scheduling.k8s.io/v1":      {schedulingv1.PriorityClass{}},
-	"storage.k8s.io/v1":         {storagev1.CSINode{}},
+	"storage.k8s.io/v1": {
+		storagev1.CSIDriver{}, storagev1.CSINode{}, storagev1.CSIStorageCapacity{}, storagev1.StorageClass{},
+		storagev1.VolumeAttachment{}, storagev1.VolumeAttributesClass{},
+	},
 	"certificates.k8s.io/v1":    {certificatesv1.CertificateSigningRequest{}},
 	"discovery.k8s.io/v1":       {discoveryv1.EndpointSlice{}},
 	"coordination.k8s.io/v1":    {coordinationv1.Lease{}},

@@ -1,10 +1,10 @@
 """Authentication by bearer token or client certificate, and the users that every cluster has.
 
 A client certificate identifies its subject: the common name is the user, the organizations are the groups. TLS has
-verified it before this module sees it. Tokens are in a static token file, in kube-apiserver's format
-(`token,user,uid,"group,group"`), which is read again when it changes: a removed token stops working at once. Anonymous
-requests are limited to health checks and to what a node needs before it joins, as upstream with anonymous
-authentication restricted to those paths.
+verified it before this module sees it. A token belongs to a service account (`service_accounts`), or is in a static
+token file, in kube-apiserver's format (`token,user,uid,"group,group"`), which is read again when it changes: a removed
+token stops working at once. Anonymous requests are limited to health checks and to what a node needs before it joins,
+as upstream with anonymous authentication restricted to those paths.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from __future__ import annotations
 import csv
 import io
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
 from podlife.api.codec import Object
 from podlife.errors import ConfigError, UnauthorizedError
@@ -39,6 +40,8 @@ class UserInfo:
     name: str
     uid: str = ""
     groups: tuple[str, ...] = ()
+    # What else the credential says, by key: the pod and the node of a service account's token.
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def node_name(self) -> str:
@@ -50,13 +53,14 @@ class UserInfo:
     def to_object(self) -> Object:
         """As reviews, certificate requests and audit events show a user: without what is empty."""
         found: Object = {"username": self.name, "uid": self.uid, "groups": list(self.groups)}
+        found["extra"] = {key: list(values) for key, values in self.extra}
         return {key: value for key, value in found.items() if value}
 
     def authenticated(self) -> UserInfo:
         """Return this user as a member of `system:authenticated`."""
         if AUTHENTICATED in self.groups:
             return self
-        return UserInfo(self.name, self.uid, (*self.groups, AUTHENTICATED))
+        return replace(self, groups=(*self.groups, AUTHENTICATED))
 
 
 ADMIN = UserInfo("admin", "admin", (MASTERS,))
@@ -78,13 +82,11 @@ class TokenFile:
         return self._users.get(_digest(token))
 
     def _refresh(self) -> None:
-        try:
-            stat = self._path.stat()
-        except OSError:
-            self._users, self._seen = {}, None
-            return
-        seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-        if seen == self._seen:
+        seen = file_version(self._path)
+        if seen is None:
+            self._users = {}
+        if seen is None or seen == self._seen:
+            self._seen = seen
             return
         self._seen = seen
         try:
@@ -94,6 +96,15 @@ class TokenFile:
             log.error("cannot read the tokens in %s: %s", self._path, error)
         else:
             self._users = {_digest(token): user.authenticated() for token, user in users}
+
+
+def file_version(path: Path) -> tuple[int, int, int] | None:
+    """Another value whenever the file has changed; None if there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def format_tokens(users: Iterable[tuple[str, UserInfo]]) -> str:
@@ -142,9 +153,31 @@ def _digest(token: str) -> bytes:
     return sha256(token.encode(errors="surrogateescape")).digest()
 
 
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """The user of a token, and those of the audiences asked about that the token is for."""
+
+    user: UserInfo
+    audiences: tuple[str, ...] = ()
+
+
+class TokenIssuer(Protocol):
+    """Issues tokens of its own, and knows whom they belong to."""
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """What this server calls itself in tokens."""
+        ...
+
+    def authenticate(self, token: str, audiences: Sequence[str]) -> Authenticated | None:
+        """None for a token of another issuer. Raises UnauthorizedError with the reason."""
+        ...
+
+
 class Authenticator:
-    def __init__(self, tokens: TokenFile | None = None) -> None:
+    def __init__(self, tokens: TokenFile | None = None, service_accounts: TokenIssuer | None = None) -> None:
         self._tokens = tokens
+        self._service_accounts = service_accounts
 
     def authenticate(self, request: Request) -> UserInfo:
         """Return the user that sent the request; raises UnauthorizedError."""
@@ -156,11 +189,25 @@ class Authenticator:
                 return ANONYMOUS
             raise UnauthorizedError("Unauthorized")
         scheme, _, token = header.strip().partition(" ")
-        user = self.find_token(token.strip() if scheme.lower() == "bearer" else "")
-        if user is None:
+        try:
+            found = self.find_token(token.strip() if scheme.lower() == "bearer" else "")
+        except UnauthorizedError:
+            # The reason is for reviews: a client that guesses tokens learns nothing.
+            found = None
+        if found is None:
             raise UnauthorizedError("Unauthorized")
-        return user
+        return found.user
 
-    def find_token(self, token: str) -> UserInfo | None:
-        """Return the user that a token belongs to, as TokenReview does."""
-        return self._tokens.find(token) if self._tokens and token else None
+    def find_token(self, token: str, audiences: Sequence[str] = ()) -> Authenticated | None:
+        """Return the user that a token belongs to, for one of these audiences or, without any, for this server. None
+        if no such token is known; raises UnauthorizedError with the reason if one is known and invalid."""
+        own = () if self._service_accounts is None else self._service_accounts.audiences
+        wanted = tuple(audiences) or own
+        user = self._tokens.find(token) if self._tokens and token else None
+        if user is not None:
+            # A token of the file is for this server only.
+            common = tuple(each for each in own if each in wanted)
+            return Authenticated(user, common) if common or not wanted else None
+        if self._service_accounts is None or not token:
+            return None
+        return self._service_accounts.authenticate(token, wanted)

@@ -15,8 +15,9 @@ from podlife.apiserver.identities import FRONT_PROXY
 from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.registry import Registry, RequestScope
 from podlife.apiserver.registry.create import create_object
+from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.registry.update import commit_change
-from podlife.apiserver.storage import Key
+from podlife.apiserver.storage import Delete, Key
 from podlife.apiserver.strategies.flowcontrol.defaults import LEVELS, SCHEMAS
 from podlife.apiserver.strategies.pod_classes import SYSTEM_CLASSES
 from podlife.wire import Request
@@ -45,6 +46,36 @@ async def create_kubernetes_service(registry: Registry, port: int) -> None:
         "spec": {"clusterIP": API_SERVER_IP, "ipFamilyPolicy": "SingleStack", "ports": ports},
     }
     await ensure_object(registry, "", "services", service, namespace="default")
+
+
+async def publish_endpoint(registry: Registry, address: str, port: int) -> None:
+    """Say where pods reach the API server: the Endpoints and the EndpointSlice of its Service. Without an address that
+    they can reach there are none: both kinds allow no loopback address."""
+    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+    of_service = {"kubernetes.io/service-name": "kubernetes"}
+    slice_: Object = {
+        "metadata": {"name": "kubernetes", "labels": of_service},
+        "addressType": "IPv6" if ":" in address else "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": ports,
+    }
+    endpoints: Object = {
+        "metadata": {"name": "kubernetes", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+        "subsets": [{"addresses": [{"ip": address}], "ports": ports}],
+    }
+    for group, plural, obj in (("", "endpoints", endpoints), ("discovery.k8s.io", "endpointslices", slice_)):
+        key = Key(f"{plural}.{group}" if group else plural, "default", "kubernetes")
+        # Another address is another object: the type of a slice's addresses cannot be changed.
+        async with registry.store.locked(key):
+            record = registry.store.get(key)
+            if record is not None:
+                found = decode_object(record.value)
+                fields = [each for each in obj if each != "metadata"]
+                if address and all(found.get(each) == obj[each] for each in fields):
+                    continue
+                await registry.store.commit(Delete(key, encoder(found), expected=record.revision))
+        if address:
+            await ensure_object(registry, group, plural, obj, namespace="default")
 
 
 async def publish_authentication(registry: Registry, client_ca: str, front_proxy_ca: str = "") -> None:

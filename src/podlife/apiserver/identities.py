@@ -38,6 +38,11 @@ class Identities:
     tokens_file: Path
     names: tuple[str, ...]
 
+    @property
+    def tokens_key_file(self) -> Path:
+        """The private key that signs tokens of service accounts."""
+        return self.tokens_file.parent / "pki" / "sa.key"
+
     def serving_file(self) -> Path:
         return self.ca.ensure("apiserver.pem", Subject("kube-apiserver", names=self.names))
 
@@ -56,7 +61,7 @@ def prepare_identities(settings: ApiServerSettings, folder: Path, clock: Clock) 
         CertificateAuthority(folder / "pki", clock),
         CertificateAuthority(folder / "pki" / "front-proxy", clock),
         folder / "tokens.csv",
-        names_for(settings.bind, settings.names),
+        names_for(settings.bind, (*settings.names, settings.advertise_address)),
     )
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

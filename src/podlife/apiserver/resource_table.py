@@ -46,8 +46,10 @@ def _created(group: str, kind: str, *, namespaced: bool = False) -> Resource:
 _core = partial(_stored, "")
 _apps = partial(_stored, "apps")
 _batch = partial(_stored, "batch")
+_networking = partial(_stored, "networking.k8s.io")
 _rbac = partial(_stored, "rbac.authorization.k8s.io")
 _autoscaler = partial(_stored, "autoscaling", "HorizontalPodAutoscaler", strategies.AUTOSCALERS)
+_storage = partial(_stored, "storage.k8s.io")
 _flowcontrol = partial(_stored, "flowcontrol.apiserver.k8s.io")
 _admission = partial(
     _stored, "admissionregistration.k8s.io", namespaced=False, categories=("api-extensions",)
@@ -58,6 +60,7 @@ _authorization = partial(_created, "authorization.k8s.io")
 _STATUS: dict[str, Any] = {"subresources": ("status",)}
 _CLUSTER: dict[str, Any] = {"namespaced": False}
 _CLUSTER_STATUS: dict[str, Any] = {"namespaced": False, "subresources": ("status",)}
+_PROXIED: dict[str, Any] = {"subresources": ("proxy", "status")}
 # `kubectl get all` shows the category `all`.
 _IN_ALL: dict[str, Any] = {"categories": ("all",), "subresources": ("status",)}
 _SCALABLE: dict[str, Any] = {"categories": ("all",), "subresources": ("scale", "status")}
@@ -74,6 +77,7 @@ RESOURCES: tuple[Resource, ...] = (
         warning="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     ),
     _core("Event", strategies.EVENTS, printers.EVENTS, "ev"),
+    _core("LimitRange", strategies.LIMIT_RANGES, printers.PLAIN, "limits"),
     _core(
         "Namespace",
         strategies.NAMESPACES,
@@ -85,7 +89,7 @@ RESOURCES: tuple[Resource, ...] = (
         # No deletecollection: each must be emptied first.
         verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
     ),
-    _core("Node", strategies.NODES, printers.NODES, "no", namespaced=False, **_STATUS),
+    _core("Node", strategies.NODES, printers.NODES, "no", namespaced=False, **_PROXIED),
     _core(
         "PersistentVolumeClaim",
         strategies.PERSISTENT_VOLUME_CLAIMS,
@@ -107,7 +111,10 @@ RESOURCES: tuple[Resource, ...] = (
         printers.PODS,
         "po",
         categories=("all",),
-        subresources=("binding", "ephemeralcontainers", "eviction", "exec", "log", "resize", "status"),
+        subresources=(
+            *("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log"),
+            *("portforward", "proxy", "resize", "status"),
+        ),
         subresource_strategies={
             "ephemeralcontainers": strategies.POD_EPHEMERAL_CONTAINERS,
             "resize": strategies.POD_RESIZE,
@@ -121,9 +128,16 @@ RESOURCES: tuple[Resource, ...] = (
         "rc",
         **_SCALABLE,
     ),
+    _core("ResourceQuota", strategies.RESOURCE_QUOTAS, printers.RESOURCE_QUOTAS, "quota", **_STATUS),
     _core("Secret", strategies.SECRETS, printers.SECRETS),
-    _core("ServiceAccount", strategies.SERVICE_ACCOUNTS, printers.SERVICE_ACCOUNTS, "sa"),
-    _core("Service", strategies.SERVICES, printers.SERVICES, "svc", **_IN_ALL),
+    _core(
+        "ServiceAccount",
+        strategies.SERVICE_ACCOUNTS,
+        printers.SERVICE_ACCOUNTS,
+        "sa",
+        subresources=("token",),
+    ),
+    _core("Service", strategies.SERVICES, printers.SERVICES, "svc", categories=("all",), **_PROXIED),
     _stored(
         "apiregistration.k8s.io",
         "APIService",
@@ -177,15 +191,25 @@ RESOURCES: tuple[Resource, ...] = (
         subresources=("approval", "status"),
         subresource_strategies={"approval": strategies.CERTIFICATE_APPROVAL},
     ),
-    _stored(
-        "networking.k8s.io",
-        "Ingress",
-        strategies.INGRESSES,
-        printers.INGRESSES,
-        "ing",
-        plural="ingresses",
-        **_STATUS,
+    _networking(
+        "IngressClass",
+        strategies.INGRESS_CLASSES,
+        printers.INGRESS_CLASSES,
+        plural="ingressclasses",
+        **_CLUSTER,
     ),
+    _networking("Ingress", strategies.INGRESSES, printers.INGRESSES, "ing", plural="ingresses", **_STATUS),
+    _networking(
+        "IPAddress", strategies.IP_ADDRESSES, printers.IP_ADDRESSES, "ip", plural="ipaddresses", **_CLUSTER
+    ),
+    _networking(
+        "NetworkPolicy",
+        strategies.NETWORK_POLICIES,
+        printers.NETWORK_POLICIES,
+        "netpol",
+        plural="networkpolicies",
+    ),
+    _networking("ServiceCIDR", strategies.SERVICE_CIDRS, printers.SERVICE_CIDRS, **_CLUSTER_STATUS),
     _stored(
         "policy",
         "PodDisruptionBudget",
@@ -198,7 +222,33 @@ RESOURCES: tuple[Resource, ...] = (
     _rbac("ClusterRole", strategies.CLUSTER_ROLES, printers.PLAIN, **_CLUSTER),
     _rbac("RoleBinding", strategies.ROLE_BINDINGS, printers.ROLE_BINDINGS),
     _rbac("Role", strategies.ROLES, printers.PLAIN),
-    _stored("storage.k8s.io", "CSINode", strategies.CSI_NODES, printers.CSI_NODES, **_CLUSTER),
+    _storage("CSIDriver", strategies.CSI_DRIVERS, printers.CSI_DRIVERS, **_CLUSTER),
+    _storage("CSINode", strategies.CSI_NODES, printers.CSI_NODES, **_CLUSTER),
+    _storage(
+        "CSIStorageCapacity",
+        strategies.CSI_STORAGE_CAPACITIES,
+        printers.PLAIN,
+        plural="csistoragecapacities",
+    ),
+    _storage(
+        "StorageClass",
+        strategies.STORAGE_CLASSES,
+        printers.STORAGE_CLASSES,
+        "sc",
+        plural="storageclasses",
+        **_CLUSTER,
+    ),
+    _storage(
+        "VolumeAttachment", strategies.VOLUME_ATTACHMENTS, printers.VOLUME_ATTACHMENTS, **_CLUSTER_STATUS
+    ),
+    _storage(
+        "VolumeAttributesClass",
+        strategies.VOLUME_ATTRIBUTES_CLASSES,
+        printers.VOLUME_ATTRIBUTES_CLASSES,
+        "vac",
+        plural="volumeattributesclasses",
+        **_CLUSTER,
+    ),
     _admission(
         "MutatingAdmissionPolicy",
         strategies.MUTATING_POLICIES,

@@ -31,6 +31,7 @@ from podlife.apiserver.bootstrap import (
     create_kubernetes_service,
     create_system_objects,
     publish_authentication,
+    publish_endpoint,
 )
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.event_ttl import EventExpiry
@@ -39,13 +40,19 @@ from podlife.apiserver.http import HttpLimits, HttpServer
 from podlife.apiserver.identities import Identities, prepare_identities, write_kubeconfigs
 from podlife.apiserver.namespace import NamespaceController
 from podlife.apiserver.policy_status import PolicyStatusController
-from podlife.apiserver.settings import ApiServerSettings
+from podlife.apiserver.role_aggregation import RoleAggregationController
+from podlife.apiserver.role_reconciliation import reconcile_roles
+from podlife.apiserver.service_accounts import DEFAULT_ISSUER, ServiceAccountKeys, ServiceAccountTokens
+from podlife.apiserver.settings import ApiServerSettings, is_local
 from podlife.apiserver.storage import MemoryStore, SqliteStore, Store
 from podlife.apiserver.storage.data_dir import DataDir
 from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
+from podlife.apiserver.subresources.proxy import ResourceProxy
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 from podlife.pki import server_context
+
+_WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,11 @@ class ApiServer:
             await self._bind(http_server)
             stack.push_async_callback(http_server.stop, seconds=self._settings.stop_seconds)
             await create_kubernetes_service(handler.registry, http_server.port)
+            await publish_endpoint(handler.registry, self._advertised, http_server.port)
+            if handler.service_accounts is not None:
+                handler.service_accounts.server_url = _url(
+                    self._advertised or self._settings.bind, http_server.port
+                )
             serving = ServingInfo(_url(self._settings.bind, http_server.port), folder)
             if not self._settings.tls_cert_file:
                 write_kubeconfigs(folder, serving.url, identities)
@@ -97,6 +109,7 @@ class ApiServer:
                         FlowSchemaStatusController,
                         LocalApiServiceController,
                         PolicyStatusController,
+                        RoleAggregationController,
                     )
                 ]
                 if handler.aggregator is not None:
@@ -128,10 +141,11 @@ class ApiServer:
         audit = start_audit(self._settings, self._clock)
         if audit is not None:
             stack.push_async_callback(audit.close)
+        accounts = self._service_accounts(store, identities)
         handler = assemble(
             store,
             clock=self._clock,
-            authenticator=Authenticator(TokenFile(identities.tokens_file)),
+            authenticator=Authenticator(TokenFile(identities.tokens_file), accounts),
             kubelet_proxy=proxy,
             sign_node_request=None if self._settings.tls_cert_file else identities.ca.sign_node_request,
             not_ready_toleration_seconds=self._settings.not_ready_toleration_seconds,
@@ -139,13 +153,21 @@ class ApiServer:
             auditor=None if audit is None else audit.auditor,
             tracks_managers=self._settings.tracks_managers,
             call_webhook=webhooks.call,
+            taints_new_nodes=True,
+            service_accounts=accounts,
+            needs_accounts=self._settings.needs_accounts,
         )
         if audit is not None:
             handler.metrics.others.append(audit.backend.metrics)
         remote = RemoteApiProxy(store, lambda tls: tls.load_cert_chain(identities.front_proxy_file()))
         stack.push_async_callback(remote.close)
         handler.aggregator = Aggregator(handler.registry, remote)
+        handler.resource_proxy = ResourceProxy(
+            store, proxy, proxies_to_loopback=_is_loopback(self._settings.bind)
+        )
+        stack.push_async_callback(handler.resource_proxy.close)
         await create_system_objects(handler.registry)
+        await reconcile_roles(handler.registry)
         await register_built_in(handler.registry)
         if not self._settings.tls_cert_file:
             authorities = [each.authority_file for each in (identities.ca, identities.front_proxy_ca)]
@@ -154,6 +176,20 @@ class ApiServer:
         if authorities:
             await publish_authentication(handler.registry, *(each.read_text() for each in authorities))
         return handler
+
+    def _service_accounts(self, store: Store, identities: Identities) -> ServiceAccountTokens:
+        """Raises ConfigError if a given key file cannot be used."""
+        given = self._settings
+        own = not given.service_account_signing_key_file
+        keys = ServiceAccountKeys(
+            identities.tokens_key_file if own else Path(given.service_account_signing_key_file),
+            [Path(name) for name in given.service_account_key_files],
+            creates=own,
+        )
+        if not own or given.service_account_key_files or given.needs_accounts:
+            _ = keys.signing
+        issuer = given.service_account_issuer or ("" if self._advertised else DEFAULT_ISSUER)
+        return ServiceAccountTokens(store, self._clock, keys, issuer=issuer)
 
     def _tls(self, identities: Identities) -> ssl.SSLContext:
         """Raises ConfigError if a given file cannot be used."""
@@ -174,10 +210,19 @@ class ApiServer:
             return MemoryStore()
         return await SqliteStore.open(folder)
 
+    @property
+    def _advertised(self) -> str:
+        """Address at which pods reach this server; empty if only this machine does."""
+        address = self._settings.advertise_address or self._settings.bind
+        return "" if is_local(address) else address
+
     async def _bind(self, http_server: HttpServer) -> None:
         bind, port = self._settings.bind, self._settings.port
         try:
             await http_server.start(bind, port)
+            if (also := self._settings.advertise_address) and also != bind and bind not in _WILDCARDS:
+                bind, port = also, http_server.port
+                await http_server.start(bind, port)
         except (OSError, OverflowError, UnicodeError) as error:
             raise ConfigError(_why_not_bound(bind, port, error)) from error
 
@@ -207,3 +252,10 @@ def _why_not_bound(bind: str, port: int, error: Exception) -> str:
             return f"{bind} is not an address of this machine: choose another with --bind"
         case _:
             return f"cannot listen on {bind}, port {port}: {error}"
+
+
+def _is_loopback(bind: str) -> bool:
+    try:
+        return ip_address(bind).is_loopback
+    except ValueError:
+        return bind == "localhost"

@@ -68,6 +68,15 @@ def _slices_of(store: Store, namespace: str, name: str) -> Iterator[Object]:
                 yield found
 
 
+def pod_addresses(store: Store, namespace: str, name: str, port_name: str) -> Iterator[tuple[str, int]]:
+    """Where the ready pods that a Service selects serve its port of this name."""
+    if (record := store.get(Key("services", namespace, name))) is not None:
+        spec = decode_object(record.value)["spec"]
+        for port in spec.get("ports") or ():
+            if port.get("name", "") == port_name:
+                yield from _of_pods(store, namespace, spec.get("selector") or {}, port)
+
+
 def _of_pods(
     store: Store, namespace: str, selector: dict[str, str], port: Object
 ) -> Iterator[tuple[str, int]]:

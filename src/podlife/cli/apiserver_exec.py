@@ -98,7 +98,8 @@ def _run() -> None:
     from podlife.daemons.apiserver import run_process
 
     fields = json.loads(sys.argv[1])
-    settings = ApiServerSettings(**fields | {"data": Path(fields["data"]), "names": tuple(fields["names"])})
+    lists = {name: tuple(fields[name]) for name in ("names", "service_account_key_files")}
+    settings = ApiServerSettings(**fields | lists | {"data": Path(fields["data"])})
     run_process(settings, lambda serving: print(_welcome(serving, settings), flush=True))
 
 

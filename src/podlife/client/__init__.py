@@ -66,6 +66,8 @@ if TYPE_CHECKING:
         SERVICE_ACCOUNTS,
         SERVICES,
         STATEFUL_SETS,
+        STORAGE_CLASSES,
+        VOLUME_ATTRIBUTES_CLASSES,
         Ref,
     )
     from podlife.client.rest_client import Reply, WithdrawnError
@@ -98,6 +100,8 @@ __all__ = [
     "SERVICES",
     "SERVICE_ACCOUNTS",
     "STATEFUL_SETS",
+    "STORAGE_CLASSES",
+    "VOLUME_ATTRIBUTES_CLASSES",
     "BadAnswerError",
     "BasicAuth",
     "Bookmark",

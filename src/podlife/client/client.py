@@ -8,6 +8,7 @@ which only requests that are safe to repeat are retried (see `retry`).
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -29,11 +30,12 @@ from podlife.client.rest_client import Reply, RestClient
 from podlife.client.transport import USER_AGENT
 from podlife.client.views import BadAnswerError, Page, T, decode, decode_page
 from podlife.client.watch import Bookmark, WatchEvent, WatchTarget, watch
-from podlife.errors import ExpiredError
+from podlife.errors import ConfigError, ExpiredError
 from podlife.wire import Query, Request
 
 if TYPE_CHECKING:
     from podlife.client.connection import Connection
+    from podlife.client.streams import CommandSession, ForwardedConnection, WebSocketTransport
     from podlife.client.transport import Transport
 
 _PAGE = 500
@@ -251,6 +253,61 @@ class Client:
                 yield piece
         finally:
             await answer.close()
+
+    def exec(
+        self,
+        name: str,
+        namespace: str,
+        command: Sequence[str],
+        *,
+        container: str = "",
+        stdin: bool = False,
+        tty: bool = False,
+    ) -> AbstractAsyncContextManager[CommandSession]:
+        """Run a command in a container; leaving the context ends it."""
+        return self._stream(name, namespace, "exec", command, container, stdin=stdin, tty=tty)
+
+    def attach(
+        self, name: str, namespace: str, *, container: str = "", stdin: bool = False, tty: bool = False
+    ) -> AbstractAsyncContextManager[CommandSession]:
+        """Attach to the main process of a container; leaving the context leaves it alone."""
+        return self._stream(name, namespace, "attach", (), container, stdin=stdin, tty=tty)
+
+    def port_forward(
+        self, name: str, namespace: str, port: int
+    ) -> AbstractAsyncContextManager[ForwardedConnection]:
+        """Connect to a port of a pod."""
+        from podlife.client.streams import forwarded_connection
+
+        seconds = self._calls.timeout_seconds
+        return forwarded_connection(self._streams(), namespace, _required(name), port, seconds)
+
+    def _stream(
+        self,
+        name: str,
+        namespace: str,
+        subresource: str,
+        command: Sequence[str],
+        container: str,
+        *,
+        stdin: bool,
+        tty: bool,
+    ) -> AbstractAsyncContextManager[CommandSession]:
+        from podlife.client.streams import command_session
+
+        wanted = {"stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
+        parameters = [("command", part) for part in command] + [("container", container)] * bool(container)
+        parameters += [(key, "true") for key, value in wanted.items() if value]
+        target = (namespace, _required(name), subresource)
+        return command_session(self._streams(), target, parameters, self._calls.timeout_seconds)
+
+    def _streams(self) -> WebSocketTransport:
+        from podlife.client.http_transport import HttpTransport
+
+        transport = self._calls.transport
+        if not isinstance(transport, HttpTransport):
+            raise ConfigError("streams need a connection over HTTP, not one within this process")
+        return transport
 
     # Writing
 

@@ -18,6 +18,8 @@ from podlife.client.kubeconfig import Kubeconfig
 from podlife.errors import ConfigError, NoServerError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+# Where a node agent that cannot mount has put the same files.
+SERVICE_ACCOUNT_VARIABLE = "PODLIFE_SERVICE_ACCOUNT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def is_in_cluster(environment: Mapping[str, str]) -> bool:
 
 
 def in_cluster(
-    environment: Mapping[str, str] | None = None, service_account: Path = SERVICE_ACCOUNT
+    environment: Mapping[str, str] | None = None, service_account: Path | None = None
 ) -> Connection:
     """The connection of a pod to its own cluster, through its service account."""
     environment = os.environ if environment is None else environment
@@ -134,6 +136,8 @@ def in_cluster(
             "this is not a pod: KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set; give --server"
         )
     host, port = environment["KUBERNETES_SERVICE_HOST"], environment["KUBERNETES_SERVICE_PORT"]
+    if service_account is None:
+        service_account = Path(environment.get(SERVICE_ACCOUNT_VARIABLE) or SERVICE_ACCOUNT)
     token, namespace = service_account / "token", service_account / "namespace"
     origin = "the pod's service account"
     read_file(token, origin)

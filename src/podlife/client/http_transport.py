@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from podlife.client.connection import Connection, is_this_machine
 from podlife.client.credentials import Credential, Credentials, credentials_for
 from podlife.client.transport import USER_AGENT, DeadlineError, NotSentError, SilenceError
-from podlife.errors import UnreachableError
-from podlife.wire import Request
+from podlife.errors import ApiError, UnreachableError
+from podlife.wire import WEBSOCKET_MESSAGE_BYTES, Request
 
 if TYPE_CHECKING:
+    from aiohttp import ClientWebSocketResponse
+
     from podlife.client.dialer import DialTarget, Tls
     from podlife.client.http_connection import HttpConnection
 
@@ -82,6 +85,39 @@ class HttpTransport:
             raise DeadlineError(
                 f"{self._target.origin} did not answer {request.method} {request.path}"
             ) from None
+
+    @asynccontextmanager
+    async def websocket(
+        self, path: str, query: str, protocols: Sequence[str], *, seconds: float
+    ) -> AsyncIterator[ClientWebSocketResponse[bool]]:
+        """A WebSocket on a connection of its own. Raises ApiError if the server refuses it, and UnreachableError."""
+        from aiohttp import ClientError, ClientSession, TCPConnector, WSServerHandshakeError
+        from yarl import URL
+
+        from podlife.client.dialer import tls_for
+
+        credential = await self._credentials.current()
+        tls = tls_for(self._connection, self._target, (credential.certificate, credential.key))
+        headers = [("User-Agent", USER_AGENT), *self._connection.impersonation]
+        headers += [("Authorization", credential.authorization)] * bool(credential.authorization)
+        url = URL(f"{self._target.origin}{quote(path, safe=_PATH_SAFE)}?{query}", encoded=True)
+        connector, proxy = TCPConnector(ssl=tls.server or True), self._connection.proxy_url or None
+        async with ClientSession(connector=connector, headers=headers, proxy=proxy) as session:
+            try:
+                async with asyncio.timeout(seconds):
+                    socket = await session.ws_connect(
+                        url,
+                        protocols=protocols,
+                        server_hostname=self._target.server_name if tls.server else None,
+                        max_msg_size=WEBSOCKET_MESSAGE_BYTES,
+                    )
+            except WSServerHandshakeError as error:
+                why = f"{self._target.origin} refused the stream: {error.status} {error.message}"
+                raise ApiError(why, code=error.status) from None
+            except (ClientError, OSError, TimeoutError) as error:
+                raise UnreachableError(f"{self._target.origin} cannot be reached: {error}") from None
+            async with socket:
+                yield socket
 
     async def _has_renewed(
         self, refused: Credential, answer: HttpTransportResponse, deadline: float | None

@@ -92,3 +92,7 @@ CUSTOM_RESOURCE_DEFINITIONS = Ref(
 )
 LEASES = Ref("coordination.k8s.io", "v1", "leases", kind="Lease")
 POD_DISRUPTION_BUDGETS = Ref("policy", "v1", "poddisruptionbudgets", kind="PodDisruptionBudget")
+STORAGE_CLASSES = Ref("storage.k8s.io", "v1", "storageclasses", namespaced=False, kind="StorageClass")
+VOLUME_ATTRIBUTES_CLASSES = Ref(
+    "storage.k8s.io", "v1", "volumeattributesclasses", namespaced=False, kind="VolumeAttributesClass"
+)

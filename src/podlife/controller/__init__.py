@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         export_queues,
     )
     from podlife.controller.own_writes import OwnWrites
-    from podlife.controller.reconcile import Again, Controller, Enqueue
+    from podlife.controller.reconcile import Again, Controller, Enqueue, OnChange
 
 __all__ = [
     "Again",
@@ -35,6 +35,7 @@ __all__ = [
     "LeaderElector",
     "LeaseLostError",
     "LivenessCheck",
+    "OnChange",
     "OwnWrites",
     "Runnable",
     "export_client",
@@ -60,6 +61,6 @@ __getattr__, __dir__ = lazy_exports(
             "export_queues",
         ),
         "podlife.controller.own_writes": ("OwnWrites",),
-        "podlife.controller.reconcile": ("Again", "Controller", "Enqueue"),
+        "podlife.controller.reconcile": ("Again", "Controller", "Enqueue", "OnChange"),
     },
 )

@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Generic
+from typing import Generic, TypeVar
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.errors import PodlifeError, TerminalError
@@ -21,6 +21,7 @@ from podlife.workqueue import Distribution, Queue, RateLimitedQueue, ShutDownErr
 from podlife.workqueue.queue import K
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _MOST_SECONDS_BY_CLOCK = 600.0
 
@@ -63,6 +64,19 @@ class Enqueue:
         if self._forget is not None:
             self._forget(key)
         self._queue.add(key)
+
+
+class OnChange(Generic[T]):
+    """A handler of an informer that calls a function with each object that was added, changed or deleted, of a change
+    with both versions, the older one first."""
+
+    def __init__(self, on_add: Callable[[T], None], on_delete: Callable[[T], None] | None = None) -> None:
+        self.on_add = on_add
+        self.on_delete = on_delete or on_add
+
+    def on_update(self, old: T, new: T) -> None:
+        self.on_delete(old)
+        self.on_add(new)
 
 
 class ControllerMetrics:

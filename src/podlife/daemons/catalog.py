@@ -29,9 +29,21 @@ ENDPOINTS = "endpoints-controller"
 ENDPOINT_SLICES = "endpointslice-controller"
 ENDPOINT_MIRRORING = "endpointslice-mirroring-controller"
 SERVICE_ACCOUNT = "serviceaccount-controller"
+RESOURCE_QUOTA = "resourcequota-controller"
+TOKENS_CONTROLLER = "serviceaccount-token-controller"
 ROOT_CA_PUBLISHER = "root-ca-certificate-publisher-controller"
+CSR_APPROVING = "certificatesigningrequest-approving-controller"
+CSR_SIGNING = "certificatesigningrequest-signing-controller"
+CSR_CLEANER = "certificatesigningrequest-cleaner-controller"
+VOLUME_BINDER = "persistentvolume-binder-controller"
+VOLUME_PROTECTION = "persistentvolume-protection-controller"
+CLAIM_PROTECTION = "persistentvolumeclaim-protection-controller"
+ATTRIBUTES_PROTECTION = "volumeattributesclass-protection-controller"
+EPHEMERAL_VOLUME = "ephemeral-volume-controller"
+LOCAL_PATH = "local-path-provisioner"
 
 _ABOUT = {
+    "cronjob-controller": "Jobs by a schedule, and how many finished ones are kept",
     "replicaset-controller": "maintains the number of replicas of a pod template",
     "replicationcontroller-controller": "the same for ReplicationControllers, the older kind",
     "statefulset-controller": "pods with stable names, an order and their own volumes",
@@ -49,7 +61,18 @@ _ABOUT = {
     ENDPOINTS: "the same as Endpoints, the older kind",
     ENDPOINT_MIRRORING: "EndpointSlices of the Endpoints that users write for Services without a selector",
     SERVICE_ACCOUNT: "a service account `default` in every namespace",
+    TOKENS_CONTROLLER: "tokens in secrets; needs --service-account-private-key-file",
     ROOT_CA_PUBLISHER: "a ConfigMap `kube-root-ca.crt` with the API server's CA in every namespace",
+    RESOURCE_QUOTA: "what ResourceQuotas limit and how much of it is used",
+    CSR_APPROVING: "approves requests of kubelets for client certificates",
+    CSR_SIGNING: "signs approved certificate requests, with the CA of --cluster-signing-cert-file",
+    CSR_CLEANER: "removes old certificate requests",
+    VOLUME_BINDER: "binds PersistentVolumeClaims and PersistentVolumes to each other",
+    VOLUME_PROTECTION: "keeps PersistentVolumes that are deleted while bound",
+    CLAIM_PROTECTION: "keeps PersistentVolumeClaims that are deleted while a pod uses them",
+    ATTRIBUTES_PROTECTION: "keeps VolumeAttributesClasses that are deleted while in use",
+    EPHEMERAL_VOLUME: "claims of pods' generic ephemeral volumes",
+    LOCAL_PATH: "volumes that are directories of nodes on this machine; only if named",
     OUT_OF_SERVICE: "releases pods and volumes of nodes that are confirmed dead; only if named",
 }
 # Names from before kube-controller-manager 1.28, which it still accepts, if not the short name.
@@ -60,6 +83,11 @@ _OLDER = {
     ENDPOINTS: ("endpoint",),
     ENDPOINT_MIRRORING: ("endpointslicemirroring",),
     ROOT_CA_PUBLISHER: ("root-ca-cert-publisher",),
+    CSR_APPROVING: ("csrapproving",),
+    CSR_SIGNING: ("csrsigning",),
+    CSR_CLEANER: ("csrcleaner",),
+    VOLUME_PROTECTION: ("pv-protection",),
+    CLAIM_PROTECTION: ("pvc-protection",),
     # Not upstream: other spellings that users try.
     OUT_OF_SERVICE: ("outofservice", f"{OUT_OF_SERVICE}-controller"),
 }
@@ -69,18 +97,15 @@ _TOGETHER = {"nodehealth": (NODE_LIFECYCLE, TAINT_EVICTION)}
 _NOT_HERE = frozenset(
     f"{name}-controller"
     for name in (
-        *("bootstrap-signer", "certificatesigningrequest-approving", "certificatesigningrequest-cleaner"),
-        *("certificatesigningrequest-signing", "cloud-node-lifecycle", "clusterrole-aggregation", "cronjob"),
-        *("device-taint-eviction", "ephemeral-volume", "horizontal-pod-autoscaler"),
+        *("bootstrap-signer", "cloud-node-lifecycle", "clusterrole-aggregation"),
+        *("device-taint-eviction", "horizontal-pod-autoscaler"),
         "kube-apiserver-serving-clustertrustbundle-publisher",
         *("legacy-serviceaccount-token-cleaner", "namespace", "node-ipam", "node-route"),
-        *("persistentvolume-attach-detach", "persistentvolume-binder", "persistentvolume-expander"),
-        *("persistentvolume-protection", "persistentvolumeclaim-protection", "podcertificaterequest-cleaner"),
+        *("persistentvolume-attach-detach", "persistentvolume-expander", "podcertificaterequest-cleaner"),
         *("podgroup-protection", "resourceclaim", "resourcepoolstatusrequest"),
-        *("resourcequota", "selinux-warning", "service-cidr", "service-lb"),
-        *("serviceaccount-token", "storage-version-migrator"),
+        *("selinux-warning", "service-cidr", "service-lb", "storage-version-migrator"),
         *("storageversion-garbage-collector", "token-cleaner", "ttl"),
-        *("validatingadmissionpolicy-status", "volumeattributesclass-protection"),
+        "validatingadmissionpolicy-status",
     )
 )
 
@@ -197,13 +222,26 @@ _OTHERS = (
     CatalogEntry(ENDPOINT_SLICES, _made_by("podlife.endpoints", "EndpointSliceController")),
     CatalogEntry(ENDPOINTS, _made_by("podlife.endpoints", "EndpointsController")),
     CatalogEntry(ENDPOINT_MIRRORING, _made_by("podlife.endpoints", "EndpointSliceMirroringController")),
+    CatalogEntry(RESOURCE_QUOTA, _made_by("podlife.resourcequota", "ResourceQuotaController")),
     CatalogEntry(SERVICE_ACCOUNT, _made_by("podlife.serviceaccount", "ServiceAccountController")),
+    CatalogEntry(TOKENS_CONTROLLER, _made_by("podlife.serviceaccount", "TokensController")),
     CatalogEntry(ROOT_CA_PUBLISHER, _made_by("podlife.serviceaccount", "RootCaCertPublisher")),
+    CatalogEntry(CSR_APPROVING, _made_by("podlife.certificates", "CsrApprovingController")),
+    CatalogEntry(CSR_SIGNING, _made_by("podlife.certificates", "CsrSigningController")),
+    CatalogEntry(CSR_CLEANER, _made_by("podlife.certificates", "CsrCleanerController")),
+    CatalogEntry(VOLUME_BINDER, _made_by("podlife.volumes", "PersistentVolumeBinder")),
+    CatalogEntry(VOLUME_PROTECTION, _made_by("podlife.volumes", "VolumeProtectionController")),
+    CatalogEntry(CLAIM_PROTECTION, _made_by("podlife.volumes", "ClaimProtectionController")),
+    CatalogEntry(
+        ATTRIBUTES_PROTECTION, _made_by("podlife.volumes", "VolumeAttributesClassProtectionController")
+    ),
+    CatalogEntry(EPHEMERAL_VOLUME, _made_by("podlife.volumes", "EphemeralVolumeController")),
     CatalogEntry(
         OUT_OF_SERVICE,
         _made_by(f"{_NODEHEALTH}.out_of_service", "OutOfServiceController", checks=()),
         is_usual=False,
         export=_exported_by(f"{_NODEHEALTH}.prometheus", "export_out_of_service"),
     ),
+    CatalogEntry(LOCAL_PATH, _made_by("podlife.volumes", "LocalPathProvisioner"), is_usual=False),
     CatalogEntry(SCHEDULER, _made_by("podlife.scheduler", "Scheduler"), is_usual=False),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.controller import Controller, ControlPlane
-from podlife.daemons.catalog import ROOT_CA_PUBLISHER, CatalogEntry, choose
+from podlife.daemons.catalog import ROOT_CA_PUBLISHER, TOKENS_CONTROLLER, CatalogEntry, choose
 from podlife.daemons.event_loop import Shutdown, never_stopped
 from podlife.daemons.service import ElectionSettings, Service, ServiceSettings, run_service
 from podlife.events import Recorder
@@ -67,8 +67,9 @@ def options_of(settings: ControllersSettings) -> dict[str, Mapping[str, Any]]:
     """The keyword arguments of controllers. As upstream without --root-ca-file, the CA that is published is the one by
     which the server itself is verified."""
     root_ca = settings.service.connection.certificate_authority.decode()
-    published = {"root_ca": root_ca, **settings.options.get(ROOT_CA_PUBLISHER, {})}
-    return {**settings.options, ROOT_CA_PUBLISHER: published}
+    published = (ROOT_CA_PUBLISHER, TOKENS_CONTROLLER)
+    added = {name: {"root_ca": root_ca, **settings.options.get(name, {})} for name in published}
+    return {**settings.options, **added}
 
 
 def stop_seconds(election: ElectionSettings | None) -> float:

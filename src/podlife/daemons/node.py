@@ -84,7 +84,7 @@ async def run(settings: NodeDaemonSettings, *, shutdown: Shutdown = never_stoppe
         timeout_seconds = settings.request_timeout_seconds
         async with connected(connection, timeout_seconds=timeout_seconds, rights=_RIGHTS) as client:
             await _check_access(settings.name, client, connection)
-            address = settings.address or _own_address(connection.server)
+            address = settings.address or own_address(connection.server)
             runtime = make_runtime(settings.runtime, address, clock)
             agent = Kubelet(
                 client, runtime, _agent_settings(settings, address), clock, machine=HostMachine(data)
@@ -170,6 +170,7 @@ def _agent_settings(settings: NodeDaemonSettings, address: str) -> KubeletSettin
         static_pods=settings.static_pods,
         check_static_pod=check_static_pod,
         endpoint=ServerSettings(certificate, bind=host or address, port=port),
+        api_server=settings.connection.server,
     )
 
 
@@ -202,7 +203,7 @@ def make_runtime(settings: RuntimeSettings, address: str, clock: Clock) -> Runti
             return ProcessRuntime(ProcessSettings(settings.data / "process", ips=(address,)), clock)
 
 
-def _own_address(server: str) -> str:
+def own_address(server: str) -> str:
     """The address of this machine on the route to the server. Nothing is sent."""
     parts = urlsplit(server)
     try:

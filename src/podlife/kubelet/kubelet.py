@@ -68,7 +68,7 @@ class Kubelet:
         self.pod_manager = PodManager(self._could_run)
         self.recorder = Recorder(client, _COMPONENT, clock=clock)
         self.status = StatusManager(ApiStatusClient(client), self.pod_manager, clock)
-        self.objects = ApiObjectCache(client, clock)
+        self.objects = ApiObjectCache(client, clock, api_server=settings.api_server)
         self.volumes = self._make_volumes(client)
         self.prober = ProberManager(
             runtime, self.status, clock, self.recorder, self._on_probe_result, clock.now()

@@ -136,6 +136,9 @@ class ContainerConfig:
     working_dir: str = ""
     log_path: str = ""
     tty: bool = False
+    stdin: bool = False
+    # The first attached session that ends closes the input.
+    stdin_once: bool = False
     user: User | None = None
     allow_privilege_escalation: bool = True
     mounts: tuple[Mount, ...] = ()
@@ -235,6 +238,34 @@ class ExecSession(Protocol):
 
     async def wait(self) -> int:
         """The exit code. Raises `RuntimeUnavailableError` if the container ended before it was known."""
+
+
+class PodConnection(Protocol):
+    """A connection to a port of a pod."""
+
+    reader: asyncio.StreamReader
+
+    async def write(self, data: bytes) -> None:
+        """Waits while the pod does not read. Raises OSError if it has disconnected."""
+
+    async def write_eof(self) -> None: ...
+
+
+@runtime_checkable
+class Attachable(Protocol):
+    """A runtime that can attach to the streams of a container's main process."""
+
+    def attach(self, container_id: str, *, stdin: bool) -> AbstractAsyncContextManager[ExecSession]:
+        """The output from now on, and the input if the container has one. Its `wait` returns 0 when the streams have
+        ended; leaving the context leaves the process alone, but closes an input that is meant for one session."""
+
+
+@runtime_checkable
+class ForwardsPorts(Protocol):
+    """A runtime that can connect to ports of a pod, on the pod's own loopback."""
+
+    def port_forward(self, sandbox_id: str, port: int) -> AbstractAsyncContextManager[PodConnection]:
+        """Raises ContainerRuntimeError if the port is not served."""
 
 
 @runtime_checkable

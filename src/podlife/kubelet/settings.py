@@ -33,6 +33,8 @@ class KubeletSettings:
     follows_pods: bool = True
     # The HTTPS server for logs and exec; None for none.
     endpoint: ServerSettings | None = None
+    # URL by which the node reaches the API server: pods are told it unless the server says another.
+    api_server: str = ""
     crash_loop_max_seconds: float = CRASH_LOOP_MAX_SECONDS
 
     @property

@@ -17,7 +17,7 @@ from podlife.errors import PodlifeError
 from podlife.localcluster.bootstrap_token import BootstrapToken
 from podlife.localcluster.components import runtime_settings
 from podlife.localcluster.forkserver import Message
-from podlife.localcluster.pod_shutdown import end_pods, running_pods
+from podlife.localcluster.pod_shutdown import end_pods, release_volumes, running_pods
 from podlife.localcluster.state_dir import Holder, StateDir
 
 
@@ -53,6 +53,8 @@ async def _end_pods(
                     group.create_task(
                         end_pods(runtime, grace, at_once, _NoSupervisor()), name="pods of a node"
                     )
+        for runtime, config in zip(runtimes, configs, strict=True):
+            await release_volumes(runtime, runtime_settings(config).data)
         return before, sum([len(await running_pods(each)) for each in runtimes])
 
 

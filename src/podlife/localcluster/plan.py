@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from podlife.daemons.catalog import POD_GC
+from podlife.daemons.catalog import (
+    CSR_SIGNING,
+    LOCAL_PATH,
+    POD_GC,
+    ROOT_CA_PUBLISHER,
+    SERVICE_ACCOUNT,
+    TOKENS_CONTROLLER,
+    choose,
+)
 from podlife.localcluster.components import APISERVER, CONTROLLERS, HOLLOW_NODES, NODE, POD_SHUTDOWN, UI
 from podlife.localcluster.forkserver import Message
 from podlife.localcluster.state_dir import StateDir
@@ -18,6 +26,8 @@ from podlife.nodehealth import NodeHealthSettings
 _NODE = "node"
 # The nodes of one machine share its network, and so do their clients.
 _ADDRESS = "127.0.0.1"
+# Of a network for documentation: the route to it is the default one. Nothing is sent.
+_ANYWHERE = "https://192.0.2.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +39,9 @@ class LocalClusterSettings:
     bind: str = "127.0.0.1"
     # Further names and addresses of the API server.
     names: tuple[str, ...] = ()
-    controllers: tuple[str, ...] = ("*", "scheduler")
+    # Address at which pods reach the API server. Empty: with containerd one of this machine, else the loopback.
+    advertise_address: str = ""
+    controllers: tuple[str, ...] = ("*", "scheduler", "local-path-provisioner")
     node_health: NodeHealthSettings = field(default_factory=NodeHealthSettings)
     max_pods: int = 110
     pod_gc_threshold: int = 12_500
@@ -81,6 +93,8 @@ class ClusterPlan:
             "bind": settings.bind,
             "port": settings.port,
             "names": list(settings.names),
+            "advertise_address": self._advertise_address,
+            "needs_accounts": {SERVICE_ACCOUNT, ROOT_CA_PUBLISHER} <= self._controller_names,
             "not_ready_toleration_seconds": settings.not_ready_toleration_seconds,
             "unreachable_toleration_seconds": settings.unreachable_toleration_seconds,
             "event_ttl_seconds": settings.event_ttl_seconds,
@@ -92,15 +106,37 @@ class ClusterPlan:
         }
         return self._component(APISERVER, APISERVER, config)
 
+    @property
+    def _controller_names(self) -> set[str]:
+        return {each.name for each in choose(self.settings.controllers)}
+
+    @property
+    def _advertise_address(self) -> str:
+        """Pods of containerd have a network of their own, in which the loopback is theirs."""
+        given = self.settings.advertise_address
+        if given or self.settings.runtime != "containerd" or self.settings.bind != _ADDRESS:
+            return given
+        from podlife.daemons.node import own_address
+
+        address = own_address(_ANYWHERE)
+        return "" if address == _ADDRESS else address
+
     def make_controllers(self) -> Component:
+        key = self.state_dir.path / "pki" / "sa.key"
         pod_gc = {
             "threshold": self.settings.pod_gc_threshold,
             "quarantine_seconds": self.settings.pod_gc_quarantine_seconds,
         }
+        signing = {"signing_cert_file": str(self.state_dir.authority_pem)}
         config = {
             "kubeconfig": str(self.state_dir.controllers_kubeconfig),
             "controllers": list(self.settings.controllers),
-            "options": {POD_GC: pod_gc},
+            "options": {
+                POD_GC: pod_gc,
+                CSR_SIGNING: signing,
+                LOCAL_PATH: {"root": str(self.state_dir.volumes)},
+                TOKENS_CONTROLLER: {"private_key_file": str(key)},
+            },
             "node_health": asdict(self.settings.node_health),
             "verbosity": self.settings.verbosity,
         }

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from podlife.clock import SystemClock
@@ -20,6 +21,7 @@ from podlife.kubelet.kuberuntime.kill_container import ContainerKiller
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.runtime import ContainerRuntimeError, ContainerStatus, Runtime, SandboxStatus
+from podlife.kubelet.volumemanager import release_memory
 from podlife.localcluster.forkserver import Message
 
 log = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ async def shut_down_node(
     async with make_runtime(settings, address, SystemClock()) as runtime:
         with stopped_by_signals(at_once.set):
             await end_pods(runtime, grace_seconds, at_once, link)
+        await release_volumes(runtime, settings.data)
 
 
 async def end_pods(
@@ -86,6 +89,15 @@ async def _end_now(runtime: Runtime, pods: list[ObservedPod]) -> None:
     for each in outcomes:
         if isinstance(each, Exception):
             log.warning("%s", each)
+
+
+async def release_volumes(runtime: Runtime, data: Path) -> None:
+    """Give back what the secrets of a node's pods take, unless one of them still runs."""
+    if not await running_pods(runtime):
+        try:
+            release_memory(data)
+        except OSError as error:
+            log.warning("%s", error)
 
 
 async def running_pods(runtime: Runtime) -> list[ObservedPod]:

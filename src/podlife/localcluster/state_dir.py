@@ -64,10 +64,12 @@ class StateDir:
         self.path = path
         self.logs = path / "logs"
         self.nodes = path / "nodes"
+        self.volumes = path / "volumes"
         self.audit_log = path / "audit" / "audit.log"
         self.socket = path / "up.sock"
         self.kubeconfig = path / "admin.kubeconfig"
         self.controllers_kubeconfig = path / "controllers.kubeconfig"
+        self.authority_pem = path / "pki" / "ca.pem"
         self._state = path / "up.json"
         self._lock: int | None = None
 

@@ -5,12 +5,20 @@
 """
 
 from podlife.pki.ca import CertificateAuthority, names_for, server_context, write_private
-from podlife.pki.credentials import ClusterAccess, KeyPair, Subject, format_kubeconfig, node_subject
+from podlife.pki.credentials import (
+    ClusterAccess,
+    KeyPair,
+    RequestedCertificate,
+    Subject,
+    format_kubeconfig,
+    node_subject,
+)
 
 __all__ = [
     "CertificateAuthority",
     "ClusterAccess",
     "KeyPair",
+    "RequestedCertificate",
     "Subject",
     "format_kubeconfig",
     "names_for",

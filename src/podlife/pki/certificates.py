@@ -1,4 +1,4 @@
-"""Creates keys, certificate requests and certificates: the only module that loads `cryptography`.
+"""Creates keys, certificate requests and certificates: with `jwt` the only module that loads `cryptography`.
 
 Import it inside functions, where a certificate is needed. Keys are EC P-256: every client supports them, and generating
 one takes well under a millisecond.
@@ -6,6 +6,7 @@ one takes well under a millisecond.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from ipaddress import ip_address
 
@@ -16,10 +17,20 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podlife.api.names import check_dns_subdomain
-from podlife.pki.credentials import KeyPair, Subject, node_subject
+from podlife.pki.credentials import KeyPair, RequestedCertificate, Subject, node_subject
 
 _AUTHORITY_NAME = "podlife-ca"
 _NODE = "system:node:"
+
+# Usages that the cluster's signers sign, by their names in the certificates API.
+_KEY_USAGES = {"digital signature": "digital_signature", "key encipherment": "key_encipherment"}
+_PURPOSES = {"client auth": ExtendedKeyUsageOID.CLIENT_AUTH, "server auth": ExtendedKeyUsageOID.SERVER_AUTH}
+_FLAGS = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+    *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+)
+# Alternative names that are taken over from a request.
+_NAMES = (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResourceIdentifier)
 
 _PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
@@ -30,7 +41,7 @@ def make_authority(begin: datetime, end: datetime) -> KeyPair:
     certificate = (
         _builder(name, name, key.public_key(), begin, end)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(_key_usage("digital_signature", "key_cert_sign", "crl_sign"), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -55,6 +66,66 @@ def sign_request(
     if request.subject != _name(subject):
         raise ValueError(f"subject must be {_name(subject).rfc4514_string()}")
     return _sign(authority_pem, subject, key, (begin, end)).public_bytes(serialization.Encoding.PEM)
+
+
+def read_request(request_pem: bytes) -> RequestedCertificate:
+    """Raises ValueError if the request is invalid."""
+    request = _load_request(request_pem)
+    try:
+        names = [str(each.value) for each in request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        groups = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+        found = _requested_names(request)
+        others = [tuple(str(each.value) for each in found if isinstance(each, kind)) for kind in _NAMES]
+    except (ValueError, x509.DuplicateExtension):
+        raise ValueError("not a PEM certificate request") from None
+    return RequestedCertificate(
+        names[-1] if names else "", tuple(str(each.value) for each in groups), *others
+    )
+
+
+def sign_as_requested(
+    authority_pem: bytes,
+    authority_key_pem: bytes,
+    request_pem: bytes,
+    usages: Collection[str],
+    begin: datetime,
+    end: datetime,
+) -> bytes:
+    """Return a certificate with the subject, the key and the alternative names of the request, for these usages, which
+    ends before the authority's. Raises ValueError."""
+    request = _load_request(request_pem)
+    key = request.public_key()
+    if not isinstance(key, _PublicKey) or not request.is_signature_valid:
+        raise ValueError("unable to verify certificate request signature")
+    authority = x509.load_pem_x509_certificate(authority_pem)
+    authority_key = serialization.load_pem_private_key(authority_key_pem, password=None)
+    if not isinstance(authority_key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+        raise ValueError("unsupported key of the signing CA")
+    last = authority.not_valid_after_utc
+    if begin >= last:
+        raise ValueError(f"the signer has expired: NotAfter={last}")
+    flags = [_KEY_USAGES[usage] for usage in usages if usage in _KEY_USAGES]
+    purposes = [_PURPOSES[usage] for usage in usages if usage in _PURPOSES]
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    builder = (
+        _builder(request.subject, authority.subject, key, begin, min(end, last))
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(issuer, critical=False)
+    )
+    if flags:
+        builder = builder.add_extension(_key_usage(*flags), critical=True)
+    if names := _requested_names(request):
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return builder.sign(authority_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def _requested_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:
+    try:
+        found = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return [each for each in found if isinstance(each, _NAMES)]
 
 
 def make_request(subject: Subject) -> tuple[bytes, bytes]:
@@ -116,7 +187,7 @@ def _sign(
     builder = (
         _builder(_name(subject), authority.subject, key, *validity)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(_key_usage("digital_signature"), critical=True)
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
@@ -157,18 +228,8 @@ def _general_name(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+def _key_usage(*flags: str) -> x509.KeyUsage:
+    return x509.KeyUsage(**{name: name in flags for name in _FLAGS})
 
 
 def _key_pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:

@@ -22,6 +22,18 @@ def node_subject(node_name: str, names: Iterable[str] = ()) -> Subject:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestedCertificate:
+    """What a certificate request asks for."""
+
+    common_name: str
+    organizations: tuple[str, ...] = ()
+    dns_names: tuple[str, ...] = ()
+    ip_addresses: tuple[str, ...] = ()
+    emails: tuple[str, ...] = ()
+    uris: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class KeyPair:
     """A certificate and its private key, both PEM."""
 

@@ -15,8 +15,8 @@ from podlife.client import Ref
 from podlife.informer import CacheReader
 from podlife.informer.cache import HasMetadata
 from podlife.informer.indexes import Key
+from podlife.podcontrol.controller_ref_manager import Ownable
 from podlife.podcontrol.expectations import UidTrackedExpectations
-from podlife.podcontrol.views import OwnedPod
 from podlife.workqueue import Queue
 
 
@@ -39,7 +39,7 @@ class EnqueueOwner:
         self._owners = owners
         self._expectations = expectations
 
-    def on_add(self, obj: OwnedPod) -> None:
+    def on_add(self, obj: Ownable) -> None:
         if obj.metadata.deletion_timestamp is not None:
             # A pod may first be observed while it is being deleted.
             self.on_delete(obj)
@@ -49,7 +49,7 @@ class EnqueueOwner:
             self._expectations.observe_creation(key)
         self._enqueue(key)
 
-    def on_update(self, old: OwnedPod, new: OwnedPod) -> None:
+    def on_update(self, old: Ownable, new: Ownable) -> None:
         if old.metadata.uid != new.metadata.uid:
             # Recreated under the same name, without a delete event in between.
             self.on_delete(old)
@@ -60,7 +60,7 @@ class EnqueueOwner:
         self._enqueue(self._key(old))
         self._enqueue(self._key(new))
 
-    def on_delete(self, obj: OwnedPod) -> None:
+    def on_delete(self, obj: Ownable) -> None:
         key = self._key(obj)
         if key is not None and self._expectations is not None:
             self._expectations.observe_deletion(key, obj.metadata.uid)
@@ -70,7 +70,7 @@ class EnqueueOwner:
         if key is not None:
             self._queue.add(key)
 
-    def _key(self, pod: OwnedPod) -> Key | None:
+    def _key(self, pod: Ownable) -> Key | None:
         """The key of the owner, if it is handled here."""
         reference = controller_of(pod.metadata)
         if reference is None or reference.kind != self._ref.kind:

@@ -22,7 +22,8 @@ _UNSCHEDULABLE = SchedulerTaint("node.kubernetes.io/unschedulable", "", "NoSched
 
 @dataclass(frozen=True)
 class Demand:
-    """`owner` is the UID of the controller, by which pods are spread."""
+    """`owner` is the UID of the controller, by which pods are spread. The priority is no part of `key`: it decides
+    whom a pod may preempt, not where it fits."""
 
     namespace: str
     labels: dict[str, str]
@@ -33,6 +34,7 @@ class Demand:
     node_selector: dict[str, str] | None
     affinity: dict[str, Any]
     spread: tuple[dict[str, Any], ...]
+    priority: int = 0
 
     @cached_property
     def key(self) -> bytes:
@@ -99,6 +101,7 @@ def demand_of(pod: SchedulerPod) -> Demand:
             for each in spec.topology_spread_constraints
             if each.get("whenUnsatisfiable") == "DoNotSchedule"
         ),
+        priority=spec.priority or 0,
     )
 
 

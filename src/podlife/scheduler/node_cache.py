@@ -49,6 +49,13 @@ class NodeInfo:
             for key in [key for key, count in counter.items() if count <= 0]:
                 del counter[key]
 
+    def copy(self) -> NodeInfo:
+        """Pods may be added to the copy and removed from it; the node is shared."""
+        other = NodeInfo(self.name)
+        other.node, other.allocatable, other.pods = self.node, self.allocatable, self.pods.copy()
+        other.used, other.ports, other.owners = self.used.copy(), self.ports.copy(), self.owners.copy()
+        return other
+
     def pod_share(self) -> float:
         """The utilization of the node's scarcest resource."""
         most = len(self.pods) / (self.allocatable["pods"] or 110)
@@ -66,6 +73,8 @@ class NodeCache:
         self._where: dict[str, str] = {}
         # Pods with required anti-affinity, which every decision checks. There are few.
         self.pods_with_anti_affinity: dict[str, tuple[Demand, NodeInfo]] = {}
+        # Numbers of pods by priority: most pods find none below their own, without a look at the nodes.
+        self.priorities: Counter[int] = Counter()
         # Names in order of change, bounded: a reader that is further behind evaluates all nodes.
         self._changed: list[str] = []
         self._dropped = 0
@@ -102,6 +111,7 @@ class NodeCache:
         state.add(uid, demand)
         if demand.has_anti_affinity:
             self.pods_with_anti_affinity[uid] = (demand, state)
+        self.priorities[demand.priority] += 1
         self._where[uid] = node_name
         self._note(node_name)
 
@@ -111,6 +121,10 @@ class NodeCache:
         if name is None:
             return False
         state = self._states[name]
+        priority = state.pods[uid].priority
+        self.priorities[priority] -= 1
+        if not self.priorities[priority]:
+            del self.priorities[priority]
         state.remove(uid)
         self.pods_with_anti_affinity.pop(uid, None)
         if state.node is None and not state.pods:

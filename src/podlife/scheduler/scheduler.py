@@ -2,28 +2,31 @@
 
 A pod counts on its node from its assignment until the binding has certainly failed, so resources are never assigned
 twice. Nothing is scheduled while a cache is stale. Bindings are sent concurrently and carry the UID of their
-pod. Preemption is not implemented.
+pod. A pod that fits nowhere may preempt others (`preemption`): they are deleted by UID, with their grace period, and it
+waits for its place on the node it is nominated for. It preempts no more while those pods have not been seen to end.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from itertools import count
 from typing import Any
 
 from podlife.api.codec import Object, format_time
-from podlife.client import NODES, PODS, PatchType
+from podlife.client import NODES, POD_DISRUPTION_BUDGETS, PODS, DeleteOptions, PatchType
 from podlife.controller import ControlPlane
-from podlife.errors import ApiError, NotFoundError, PodlifeError, UnreachableError
+from podlife.errors import ApiError, ConflictError, NotFoundError, PodlifeError, UnreachableError
 from podlife.informer import Informer
 from podlife.scheduler.demand import Demand, demand_of
 from podlife.scheduler.node_cache import NodeCache
-from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm, unschedulable_message
+from podlife.scheduler.nominator import Nominator
+from podlife.scheduler.preemption import DISRUPTION_TARGET, PREEMPTED, Candidate, Preemption
+from podlife.scheduler.schedule_algorithm import Obstacles, ScheduleAlgorithm, unschedulable_message
 from podlife.scheduler.scheduling_queue import SchedulingQueue
-from podlife.scheduler.views import SchedulerCondition, SchedulerNode, SchedulerPod
+from podlife.scheduler.views import Budget, SchedulerNode, SchedulerPod
+from podlife.scheduler.volume_binding import PodClaims, VolumeBinding, WaitForClaimsError
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +53,24 @@ class Scheduler:
         self._scheduler_name = scheduler_name
         self._recorder = plane.recorder(scheduler_name)
         self._nodes = NodeCache()
-        self._decider = ScheduleAlgorithm(self._nodes)
+        self._nominator = Nominator()
+        self._decider = ScheduleAlgorithm(self._nodes, self._nominator)
+        # Pods on nodes, by UID, as last seen.
+        self._placed: dict[str, SchedulerPod] = {}
+        self._preemption = Preemption(self._nodes, self._nominator, self._placed.get)
+        # Victims of pods, by UID, until they are seen to end.
+        self._victims: dict[str, set[str]] = {}
         self._waiting = SchedulingQueue()
         # Assigned, and not observed on their node yet.
         self._assumed: set[str] = set()
         self._changed = asyncio.Event()
         self._acting: set[asyncio.Task[None]] = set()
+        # Not more than there is room for on the nodes.
+        self._binding_volumes: set[asyncio.Task[None]] = set()
         self._pod_cache: Informer[SchedulerPod] = plane.informer(PODS, view=SchedulerPod)
         self._node_cache: Informer[SchedulerNode] = plane.informer(NODES, view=SchedulerNode)
+        self._budgets: Informer[Budget] = plane.informer(POD_DISRUPTION_BUDGETS, view=Budget)
+        self._volumes = VolumeBinding(plane, self._retry_unschedulable)
         self._pod_cache.add_handler(self)
         self._node_cache.add_handler(_NodeEvents(self._nodes, self._retry_unschedulable))
 
@@ -72,9 +85,10 @@ class Scheduler:
                 await self._wait()
                 await self._decide_all()
         finally:
-            for task in self._acting:
+            tasks = self._acting | self._binding_volumes
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._acting, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     # The pod informer's handler
 
@@ -88,7 +102,8 @@ class Scheduler:
         uid = pod.metadata.uid
         if pod.uses_resources:
             self._assumed.discard(uid)
-            self._waiting.remove(uid)
+            self._forget_pending(uid)
+            self._placed[uid] = pod
             if old is not None and old.metadata.labels != pod.metadata.labels:
                 self._nodes.remove_pod(uid)
             if self._nodes.where(uid) != pod.spec.node_name:
@@ -97,7 +112,23 @@ class Scheduler:
             self.on_delete(pod)
         elif uid in self._assumed:
             return
-        elif old is None or old.spec != pod.spec or old.metadata.labels != pod.metadata.labels:
+        else:
+            self._note_nomination(pod, old)
+            self._note_pending(pod, old)
+
+    def _note_nomination(self, pod: SchedulerPod, old: SchedulerPod | None) -> None:
+        """A nomination that is not written yet is newer than an empty one that has not changed."""
+        name = pod.status.nominated_node_name
+        if name == (old.status.nominated_node_name if old is not None else ""):
+            return
+        if name:
+            self._nominator.put(pod, name)
+        elif self._nominator.remove(pod.metadata.uid):
+            self._waiting.put(pod, _now())
+            self._changed.set()
+
+    def _note_pending(self, pod: SchedulerPod, old: SchedulerPod | None) -> None:
+        if old is None or old.spec != pod.spec or old.metadata.labels != pod.metadata.labels:
             self._waiting.put(pod, _now())
             self._changed.set()
         else:
@@ -106,9 +137,17 @@ class Scheduler:
     def on_delete(self, pod: SchedulerPod) -> None:
         uid = pod.metadata.uid
         self._assumed.discard(uid)
-        self._waiting.remove(uid)
-        if self._nodes.remove_pod(uid):
+        self._placed.pop(uid, None)
+        # Both leave room for others: a place on a node, and one that was kept.
+        was_nominated = self._forget_pending(uid)
+        if self._nodes.remove_pod(uid) or was_nominated:
             self._retry_unschedulable()
+
+    def _forget_pending(self, uid: str) -> bool:
+        """Return whether it was nominated for a node."""
+        self._waiting.remove(uid)
+        self._victims.pop(uid, None)
+        return self._nominator.remove(uid)
 
     def _retry_unschedulable(self) -> None:
         """After a node was added or changed, or a pod left one."""
@@ -134,7 +173,9 @@ class Scheduler:
     async def _decide_all(self) -> None:
         """Schedule all pods that are due."""
         for number in count(1):
-            if not (self._pod_cache.is_live and self._node_cache.is_live):
+            if not all(
+                each.is_live for each in (self._pod_cache, self._node_cache, self._budgets, self._volumes)
+            ):
                 await asyncio.sleep(_CATCH_UP_SECONDS)
                 self._changed.set()
                 return
@@ -155,26 +196,99 @@ class Scheduler:
             )
             return
         demand = demand_of(pod)
-        decided = self._decider.decide(demand)
-        if isinstance(decided, Counter):
+        try:
+            claims = self._volumes.claims_of(pod, self._users_of_claims)
+        except WaitForClaimsError as error:
             self._waiting.failed(uid, _now(), is_waiting=True)
-            await self._act(
-                self._report(pod, _UNSCHEDULABLE, unschedulable_message(len(self._nodes), decided))
+            obstacles = {state.name: (str(error),) for state in self._nodes}
+            await self._post_filter(
+                pod, demand, obstacles, unschedulable_message(len(self._nodes), {}, str(error))
             )
             return
-        self._waiting.remove(uid)
+        own = None if claims is None else claims.obstacle
+        decided = self._decider.decide(demand, uid, own)
+        if not isinstance(decided, str):
+            self._waiting.failed(uid, _now(), is_waiting=True)
+            message = unschedulable_message(len(self._nodes), decided)
+            if own is not None:
+                # Where its volumes cannot be used, preemption does not help.
+                unusable = {state.name: (why,) for state in self._nodes if (why := own(state))}
+                decided = {**decided, **unusable}
+            await self._post_filter(pod, demand, decided, message)
+            # With many nodes the search for victims takes as long as many decisions.
+            await asyncio.sleep(0)
+            return
+        self._forget_pending(uid)
         self._assumed.add(uid)
+        self._placed[uid] = pod
         self._nodes.put_pod(uid, demand, decided)
+        if claims is not None and claims.unbound:
+            self._start(self._bind_with_volumes(pod, demand, decided, claims), self._binding_volumes)
+            return
         await self._act(self._bind(pod, demand, decided))
+
+    async def _post_filter(
+        self, pod: SchedulerPod, demand: Demand, obstacles: Obstacles, message: str
+    ) -> None:
+        """Look for pods to preempt; report the outcome."""
+        uid = pod.metadata.uid
+        if not obstacles:
+            await self._act(self._report(pod, _UNSCHEDULABLE, message))
+            return
+        if self._has_victims(uid):
+            return
+        budgets = self._budgets.cache.list()
+        found = self._preemption.evaluate(pod, demand, obstacles, budgets, self._clock.now())
+        if isinstance(found, Candidate):
+            lower = list(self._nominator.below(found.node_name, demand.priority))
+            self._nominator.put(pod, found.node_name)
+            self._victims[uid] = {each.metadata.uid for each in found.victims}
+            await self._act(self._preempt(pod, found, lower, message))
+            return
+        name = pod.status.nominated_node_name
+        if found.ends_nomination and (self._nominator.remove(uid) or name):
+            name = ""
+            self._retry_unschedulable()
+        message = f"{message} preemption: {found.message}"
+        await self._act(self._report(pod, _UNSCHEDULABLE, message, nominated=name))
+
+    def _has_victims(self, uid: str) -> bool:
+        """Whether a pod has preempted others whose end the cache does not show yet."""
+        found = (self._placed.get(victim) for victim in self._victims.get(uid, ()))
+        if any(each is not None and each.metadata.deletion_timestamp is None for each in found):
+            return True
+        self._victims.pop(uid, None)
+        return False
+
+    def _users_of_claims(self) -> Iterable[SchedulerPod]:
+        """The pods that are on a node, or will be."""
+        pods = self._pod_cache.cache.list()
+        return (pod for pod in pods if pod.uses_resources or pod.metadata.uid in self._assumed)
 
     async def _act(self, act: Coroutine[Any, Any, None]) -> None:
         while len(self._acting) >= _AT_ONCE:
             await asyncio.wait(self._acting, return_when=asyncio.FIRST_COMPLETED)
+        self._start(act, self._acting)
+
+    def _start(self, act: Coroutine[Any, Any, None], among: set[asyncio.Task[None]]) -> None:
         task = asyncio.get_running_loop().create_task(act)
-        self._acting.add(task)
-        task.add_done_callback(self._acting.discard)
+        among.add(task)
+        task.add_done_callback(among.discard)
 
     # Acting
+
+    async def _bind_with_volumes(
+        self, pod: SchedulerPod, demand: Demand, node_name: str, claims: PodClaims
+    ) -> None:
+        """Volumes may take minutes. The pod counts on its node meanwhile."""
+        try:
+            await claims.bind(node_name, lambda: pod.metadata.uid in self._assumed)
+        except PodlifeError as error:
+            message = f'running PreBind plugin "VolumeBinding": {error}'
+            self._recorder.event(_reference(pod), "Warning", "FailedScheduling", message)
+            await self._not_bound(pod, node_name, error)
+            return
+        await self._bind(pod, demand, node_name)
 
     async def _bind(self, pod: SchedulerPod, demand: Demand, node_name: str) -> None:
         metadata = pod.metadata
@@ -201,6 +315,7 @@ class Scheduler:
         if uid not in self._assumed:
             return
         self._assumed.discard(uid)
+        self._placed.pop(uid, None)
         self._nodes.remove_pod(uid)
         if isinstance(error, ApiError) and error.code in (404, 409):
             # Deleted, recreated, or bound by another scheduler: the cache will show it.
@@ -233,32 +348,81 @@ class Scheduler:
             return found.metadata.uid == pod.metadata.uid and bool(found.spec.node_name)
         return False
 
-    async def _report(self, pod: SchedulerPod, reason: str, message: str) -> None:
-        """Write the PodScheduled condition if it changed; record an event for each attempt."""
+    async def _preempt(
+        self, pod: SchedulerPod, found: Candidate, lower: list[SchedulerPod], message: str
+    ) -> None:
+        """Nominate the pod, end nominations of lower priority for its node, and delete its victims."""
+        await self._report(pod, _UNSCHEDULABLE, message, nominated=found.node_name)
+        living = [each for each in found.victims if each.metadata.deletion_timestamp is None]
+        try:
+            for each in lower:
+                await self._patch_status(each, {"nominatedNodeName": None})
+            async with asyncio.TaskGroup() as group:
+                for victim in living:
+                    group.create_task(self._evict(victim, pod, found.node_name))
+        except* PodlifeError as errors:
+            log.warning("preemption for pod %s failed: %s", pod.metadata.name, errors.exceptions[0])
+            # What was deleted stays so; the rest is decided again.
+            self._victims.pop(pod.metadata.uid, None)
+            self._waiting.failed(pod.metadata.uid, _now(), is_waiting=False)
+            self._changed.set()
+
+    async def _evict(self, victim: SchedulerPod, preemptor: SchedulerPod, node_name: str) -> None:
+        name = preemptor.spec.scheduler_name or DEFAULT_SCHEDULER
+        message = f"{name}: preempting to accommodate a higher priority pod"
+        metadata = victim.metadata
+        try:
+            if condition := self._condition(victim, DISRUPTION_TARGET, "True", PREEMPTED, message):
+                await self._patch_status(victim, {"conditions": [condition]})
+            options = DeleteOptions(uid=metadata.uid)
+            await self._client.delete(
+                PODS, metadata.name, metadata.namespace, options=options, metadata_only=True
+            )
+        except (NotFoundError, ConflictError):
+            # It is gone, or another has its name.
+            return
+        text = f"Preempted by pod {preemptor.metadata.uid} on node {node_name}"
+        self._recorder.event(_reference(victim), "Normal", "Preempted", text)
+
+    async def _report(
+        self, pod: SchedulerPod, reason: str, message: str, *, nominated: str | None = None
+    ) -> None:
+        """Write the PodScheduled condition and the nomination if they changed; record an event for each attempt."""
         if reason == _UNSCHEDULABLE:
             self._recorder.event(_reference(pod), "Warning", "FailedScheduling", message)
-        known = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
-        if known is not None and (known.status, known.reason, known.message) == ("False", reason, message):
-            return
+        changes: Object = {}
+        if condition := self._condition(pod, "PodScheduled", "False", reason, message):
+            changes["conditions"] = [condition]
+        if nominated is not None and nominated != pod.status.nominated_node_name:
+            changes["nominatedNodeName"] = nominated or None
         try:
-            await self._client.patch(
-                PODS,
-                pod.metadata.name,
-                self._condition(pod, known, reason, message),
-                pod.metadata.namespace,
-                type=PatchType.STRATEGIC,
-                subresource="status",
-            )
+            if changes:
+                await self._patch_status(pod, changes)
         except PodlifeError as error:
             log.info("pod %s: condition %s not written: %s", pod.metadata.name, reason, error)
 
+    async def _patch_status(self, pod: SchedulerPod, changes: Object) -> None:
+        metadata = pod.metadata
+        await self._client.patch(
+            PODS,
+            metadata.name,
+            {"metadata": {"uid": metadata.uid}, "status": changes},
+            metadata.namespace,
+            type=PatchType.STRATEGIC,
+            subresource="status",
+        )
+
     def _condition(
-        self, pod: SchedulerPod, known: SchedulerCondition | None, reason: str, message: str
-    ) -> Object:
-        condition: Object = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
-        if known is None or known.status != "False":
+        self, pod: SchedulerPod, type_: str, status: str, reason: str, message: str
+    ) -> Object | None:
+        """None if the pod has this condition already."""
+        known = pod.condition(type_)
+        if known is not None and (known.status, known.reason, known.message) == (status, reason, message):
+            return None
+        condition: Object = {"type": type_, "status": status, "reason": reason, "message": message}
+        if known is None or known.status != status:
             condition["lastTransitionTime"] = format_time(self._clock.now())
-        return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+        return condition
 
 
 def _now() -> float:

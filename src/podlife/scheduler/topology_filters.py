@@ -1,13 +1,13 @@
 """Inter-pod affinity and anti-affinity, and topology spread constraints. Pure.
 
-Required terms only: preferred terms and namespace selectors are ignored. Evaluates every pod of every node, but only
-for pods that use these fields.
+Required terms only: preferred terms and namespace selectors are ignored. Counts every pod of every node, but only
+for pods that use these fields; one pod more or less is one more count (`count`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
@@ -57,11 +57,32 @@ class TopologyFilter:
 
     def __init__(self, demand: Demand, nodes: NodeCache) -> None:
         self._demand = demand
-        self._nodes = nodes
-        self._affinity = [(term, self._domains(term)) for term in _terms(demand, "podAffinity")]
-        self._anti_affinity = [(term, self._domains(term)) for term in _terms(demand, "podAntiAffinity")]
-        self._existing_anti_affinity = set(self._domains_of_others())
+        # Per term, the number of pods that it matches, by the value of its topology key.
+        self._affinity = [(term, Counter[str]()) for term in _terms(demand, "podAffinity")]
+        self._anti_affinity = [(term, Counter[str]()) for term in _terms(demand, "podAntiAffinity")]
+        # Terms of other pods that match this one, by topology key and value.
+        self._existing_anti_affinity: Counter[tuple[str, str]] = Counter()
         self._spread = [_Spread(each, demand, nodes) for each in demand.spread]
+        if demand.depends_on_pods:
+            for state in nodes:
+                for other in state.pods.values():
+                    self.count(other, state, 1)
+        else:
+            for other, state in nodes.pods_with_anti_affinity.values():
+                self.count(other, state, 1)
+
+    def count(self, other: Demand, state: NodeInfo, number: int) -> None:
+        """Add a pod on a node (`number` is 1) or remove it (-1)."""
+        for term, domains in (*self._affinity, *self._anti_affinity):
+            if term.topology_key in state.labels and term.matches(other):
+                domains[state.labels[term.topology_key]] += number
+        for spread in self._spread:
+            spread.count(other, state, number)
+        if other.has_anti_affinity:
+            for term in _terms(other, "podAntiAffinity"):
+                if term.topology_key in state.labels and term.matches(self._demand):
+                    key = (term.topology_key, state.labels[term.topology_key])
+                    self._existing_anti_affinity[key] += number
 
     def obstacle(self, state: NodeInfo) -> str:
         """Why other pods make the node unsuitable; empty if they do not."""
@@ -71,35 +92,27 @@ class TopologyFilter:
             return "node(s) didn't match pod topology spread constraints"
         if any(not self._satisfies(term, domains, state) for term, domains in self._affinity):
             return "node(s) didn't match pod affinity rules"
-        if any(state.labels.get(term.topology_key) in domains for term, domains in self._anti_affinity):
+        if any(_count_of(term, domains, state) for term, domains in self._anti_affinity):
             return "node(s) didn't match pod anti-affinity rules"
-        if any(item in self._existing_anti_affinity for item in state.labels.items()):
+        found = self._existing_anti_affinity
+        if found and any(found[item] for item in state.labels.items()):
             return "node(s) didn't satisfy existing pods anti-affinity rules"
         return ""
 
-    def _satisfies(self, term: _Term, domains: set[str], state: NodeInfo) -> bool:
+    def _satisfies(self, term: _Term, domains: Counter[str], state: NodeInfo) -> bool:
         value = state.labels.get(term.topology_key)
         if value is None:
             return False
         # The first pod of a group with affinity to itself may run anywhere.
-        is_first = not any(found for _, found in self._affinity) and all(
+        is_first = not any(found.total() for _, found in self._affinity) and all(
             each.matches(self._demand) for each, _ in self._affinity
         )
-        return is_first or value in domains
+        return is_first or domains[value] > 0
 
-    def _domains(self, term: _Term) -> set[str]:
-        """Values of the topology key on nodes with a pod that the term matches."""
-        return {
-            state.labels[term.topology_key]
-            for state in self._nodes
-            if term.topology_key in state.labels and any(map(term.matches, state.pods.values()))
-        }
 
-    def _domains_of_others(self) -> Iterator[tuple[str, str]]:
-        for other, state in self._nodes.pods_with_anti_affinity.values():
-            for term in _terms(other, "podAntiAffinity"):
-                if term.topology_key in state.labels and term.matches(self._demand):
-                    yield term.topology_key, state.labels[term.topology_key]
+def _count_of(term: _Term, domains: Counter[str], state: NodeInfo) -> int:
+    value = state.labels.get(term.topology_key)
+    return 0 if value is None else domains[value]
 
 
 class _Spread:
@@ -109,8 +122,11 @@ class _Spread:
         self._key = str(constraint.get("topologyKey") or "")
         self._most = int(constraint.get("maxSkew") or 1)
         self._least_domains = int(constraint.get("minDomains") or 1)
-        selector = _selector(constraint.get("labelSelector"), constraint.get("matchLabelKeys"), demand)
+        self._demand = demand
+        self._selector = _selector(constraint.get("labelSelector"), constraint.get("matchLabelKeys"), demand)
         self._counts: Counter[str] = Counter()
+        # Nodes whose pods count.
+        self._names: set[str] = set()
         honours_taints = constraint.get("nodeTaintsPolicy") == "Honor"
         honours_affinity = constraint.get("nodeAffinityPolicy", "Honor") == "Honor"
         for state in nodes:
@@ -119,14 +135,18 @@ class _Spread:
                 continue
             if honours_affinity and not demand.requirement.matches(state.name, state.labels):
                 continue
-            self._counts[value] += sum(
-                1
-                for other in state.pods.values()
-                if other.namespace == demand.namespace
-                and selector is not None
-                and selector.matches(other.labels)
-            )
-        self._itself = int(selector is not None and selector.matches(demand.labels))
+            self._counts[value] += 0
+            self._names.add(state.name)
+        self._itself = int(self._matches(demand))
+
+    def _matches(self, other: Demand) -> bool:
+        if other.namespace != self._demand.namespace or self._selector is None:
+            return False
+        return self._selector.matches(other.labels)
+
+    def count(self, other: Demand, state: NodeInfo, number: int) -> None:
+        if state.name in self._names and self._matches(other):
+            self._counts[state.labels[self._key]] += number
 
     def has_label(self, state: NodeInfo) -> bool:
         return self._key in state.labels

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from sys import intern
 from typing import Any
 
 import msgspec
 
 from podlife.api.views import Condition, Metadata
+from podlife.api.volume_binding import PodVolume
 
 
 class SchedulerMetadata(Metadata, rename="camel", gc=False):
@@ -38,6 +40,7 @@ class SchedulerPodSpec(msgspec.Struct, rename="camel"):
     node_name: str = ""
     scheduler_name: str = ""
     priority: int | None = None
+    preemption_policy: str = ""
     node_selector: dict[str, str] | None = None
     affinity: dict[str, Any] | None = None
     tolerations: tuple[dict[str, Any], ...] = ()
@@ -47,6 +50,7 @@ class SchedulerPodSpec(msgspec.Struct, rename="camel"):
     overhead: dict[str, str | int] | None = None
     resources: ResourceRequirements | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
 
     def __post_init__(self) -> None:
         self.node_name = intern(self.node_name)
@@ -57,8 +61,10 @@ class SchedulerCondition(Condition, gc=False):
     message: str = ""
 
 
-class SchedulerPodStatus(msgspec.Struct, gc=False):
+class SchedulerPodStatus(msgspec.Struct, rename="camel", gc=False):
     phase: str = ""
+    nominated_node_name: str = ""
+    start_time: datetime | None = None
     conditions: tuple[SchedulerCondition, ...] = ()
 
 
@@ -71,6 +77,30 @@ class SchedulerPod(msgspec.Struct):
     def uses_resources(self) -> bool:
         """Whether it is on a node and has not ended."""
         return bool(self.spec.node_name) and self.status.phase not in ("Succeeded", "Failed")
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    def condition(self, type_: str) -> SchedulerCondition | None:
+        return next((each for each in self.status.conditions if each.type == type_), None)
+
+
+class BudgetSpec(msgspec.Struct):
+    selector: dict[str, Any] | None = None
+
+
+class BudgetStatus(msgspec.Struct, rename="camel"):
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, Any] = {}
+
+
+class Budget(msgspec.Struct):
+    """A PodDisruptionBudget."""
+
+    metadata: Metadata
+    spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
+    status: BudgetStatus = msgspec.field(default_factory=BudgetStatus)
 
 
 class SchedulerTaint(msgspec.Struct, gc=False):

@@ -5,8 +5,8 @@ Each follows all namespaces, and of the objects that it creates only those of it
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from podlife.podcontrol import as_namespace_terminating
 from podlife.workqueue import RateLimitedQueue
 
 T = TypeVar("T", bound=HasMetadata)
+K = TypeVar("K", bound=Hashable)
 
 _DEFAULT = "default"
 _ROOT_CA = "kube-root-ca.crt"
@@ -42,29 +43,36 @@ class _Namespace(msgspec.Struct, gc=False):
     status: _NamespaceStatus = msgspec.field(default_factory=_NamespaceStatus)
 
 
-class _Annotated(Metadata, rename="camel", gc=False):
+class AnnotatedMetadata(Metadata, rename="camel", gc=False):
     annotations: dict[str, str] = {}
 
 
 class _ConfigMap(msgspec.Struct, gc=False):
-    metadata: _Annotated
+    metadata: AnnotatedMetadata
     data: dict[str, str] = {}
 
 
-class _EnqueueNamespace:
-    """Enqueues the namespace that an event is about: its own name, or that of the namespace it is in."""
+class Enqueue(Generic[K]):
+    """Enqueues the keys that an event is about."""
 
-    def __init__(self, queue: RateLimitedQueue[str]) -> None:
+    def __init__(self, queue: RateLimitedQueue[K], keys_of: Callable[[Any], Iterable[K]]) -> None:
         self._queue = queue
+        self._keys_of = keys_of
 
     def on_add(self, obj: HasMetadata) -> None:
-        self._queue.add(obj.metadata.namespace or obj.metadata.name)
+        for key in self._keys_of(obj):
+            self._queue.add(key)
 
     def on_update(self, old: HasMetadata, new: HasMetadata) -> None:
         self.on_add(new)
 
     def on_delete(self, obj: HasMetadata) -> None:
         self.on_add(obj)
+
+
+def _namespace_of(obj: HasMetadata) -> tuple[str]:
+    """Its own name, or that of the namespace it is in."""
+    return (obj.metadata.namespace or obj.metadata.name,)
 
 
 class ServiceAccountController:
@@ -139,7 +147,7 @@ def _in_active_namespaces(
     """A reconcile that calls `ensure` with each active namespace and the object of this name in it, if there is one."""
     namespaces = plane.informer(NAMESPACES, view=_Namespace)
     for informer in (namespaces, objects):
-        informer.add_handler(_EnqueueNamespace(queue))
+        informer.add_handler(Enqueue(queue, _namespace_of))
 
     async def reconcile(namespace: str) -> None:
         found = namespaces.cache.get("", namespace)

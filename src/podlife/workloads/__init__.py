@@ -29,6 +29,7 @@ def _of(module: str, name: str) -> Callable[..., Runnable]:
 
 CONTROLLERS: Mapping[str, Callable[..., Runnable]] = MappingProxyType(
     {
+        "cronjob-controller": _of("podlife.workloads.cronjob", "CronJobController"),
         "daemonset-controller": _of("podlife.workloads.daemonset", "DaemonSetController"),
         "deployment-controller": _of("podlife.workloads.deployment", "DeploymentController"),
         "disruption-controller": _of("podlife.workloads.disruption", "DisruptionController"),

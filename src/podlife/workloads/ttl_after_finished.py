@@ -13,8 +13,8 @@ from podlife.client import JOBS, DeleteOptions
 from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import ConflictError, NotFoundError
 from podlife.informer.indexes import Key
-from podlife.workloads.job.views import Job
-from podlife.workloads.pod_event_handler import OWNER_INDEXERS, key_of
+from podlife.workloads.job.views import INDEXERS, Job
+from podlife.workloads.pod_event_handler import key_of
 from podlife.workqueue import RateLimitedQueue
 
 
@@ -42,7 +42,7 @@ class TtlAfterFinishedController:
         self._client = plane.client
         self._clock = plane.clock
         self._action_log = plane.action_log
-        self._jobs = plane.informer(JOBS, view=Job, indexers=OWNER_INDEXERS)
+        self._jobs = plane.informer(JOBS, view=Job, indexers=INDEXERS)
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("ttl_jobs_to_delete")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
         self._jobs.add_handler(self)

@@ -117,19 +117,20 @@ async def test_digits_that_only_python_knows_never_fail_the_server(handler: ApiH
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("pods/web/attach", "attach is not offered by this server: `kubectl logs -f` shows"),
-        (
-            "pods/web/portforward",
-            "portforward is not offered by this server: connect to the pod's own address",
-        ),
-        ("pods/web/proxy", "proxy is not offered by this server: connect to the pod's own address"),
         ("pods/web/other", "the server could not find the requested resource"),
         ("nodes/web/attach", "the server could not find the requested resource"),
+        ("configmaps/web/proxy/x", "the server could not find the requested resource"),
     ],
 )
-async def test_what_is_not_offered_is_a_404_that_says_what_is(
-    handler: ApiHandler, path: str, message: str
-) -> None:
+async def test_what_is_not_offered_is_a_404(handler: ApiHandler, path: str, message: str) -> None:
     code, answer = await ask(handler, "POST", f"/api/v1/namespaces/default/{path}")
     assert code == 404
     assert answer["message"].startswith(message)
+
+
+@pytest.mark.parametrize("path", ["pods/web/attach", "pods/web/portforward", "pods/web/proxy/x"])
+async def test_a_server_without_a_network_says_that_it_reaches_no_pods(
+    handler: ApiHandler, path: str
+) -> None:
+    code, answer = await ask(handler, "POST", f"/api/v1/namespaces/default/{path}")
+    assert (code, answer["reason"]) == (503, "ServiceUnavailable")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from podlife.apiserver.bootstrap import publish_endpoint
 from podlife.testing import virtual_time
 from podlife.wire import Handler
 from tests.component.apiserver.requests import send, whole
@@ -140,3 +141,28 @@ async def test_ignored_and_deprecated_fields_are_warned_about(
     assert code == 201, stored
     quoted = [each.replace("\\", "\\\\").replace('"', '\\"') for each in expected]
     assert warnings == [f'299 - "{each}"' for each in quoted]
+
+
+@virtual_time
+async def test_the_endpoint_of_the_api_server_follows_its_address() -> None:
+    handler = await start()
+    default = "/namespaces/default"
+    paths = (
+        f"/api/v1{default}/endpoints/kubernetes",
+        f"/apis/discovery.k8s.io/v1{default}/endpointslices/kubernetes",
+    )
+
+    async def published(address: str) -> list[Any]:
+        await publish_endpoint(handler.registry, address, 6443)
+        return [
+            found if code == 200 else code
+            for code, found, _ in [await ask(handler, "GET", p, None) for p in paths]
+        ]
+
+    endpoints, slice_ = await published("10.0.0.1")
+    assert endpoints["subsets"][0]["addresses"] == [{"ip": "10.0.0.1"}]
+    assert (slice_["addressType"], slice_["ports"][0]["port"]) == ("IPv4", 6443)
+    assert await published("10.0.0.1") == [endpoints, slice_]
+    _, moved = await published("fd00::1")
+    assert (moved["addressType"], moved["endpoints"][0]["addresses"]) == ("IPv6", ["fd00::1"])
+    assert await published("") == [404, 404]

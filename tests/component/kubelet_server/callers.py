@@ -124,16 +124,18 @@ class SpdyCaller(Caller):
         return bool(data)
 
 
-def _path(command: tuple[str, ...], options: str) -> str:
+def _path(command: tuple[str, ...], options: str, attach_to: str = "") -> str:
+    if attach_to:
+        return f"/attach/default/{attach_to}/main?{options}"
     return f"/exec/default/web/main?{options}&{urlencode([('command', part) for part in command])}"
 
 
 @asynccontextmanager
 async def over_websocket(
-    world: World, *command: str, options: str = "output=1&error=1", version: int = 5
+    world: World, *command: str, options: str = "output=1&error=1", version: int = 5, attach_to: str = ""
 ) -> AsyncIterator[WebSocketCaller]:
     protocol = f"v{version}.channel.k8s.io"
-    url = f"{world.url}{_path(command, options)}"
+    url = f"{world.url}{_path(command, options, attach_to)}"
     async with world.caller().ws_connect(url, protocols=[protocol]) as socket:
         assert socket.protocol == protocol
         yield WebSocketCaller(socket)
@@ -141,12 +143,12 @@ async def over_websocket(
 
 @asynccontextmanager
 async def over_spdy(
-    world: World, *command: str, options: str = "output=1&error=1", version: int = 4
+    world: World, *command: str, options: str = "output=1&error=1", version: int = 4, attach_to: str = ""
 ) -> AsyncIterator[SpdyCaller]:
     port = world.endpoint.port
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=world.trusting())
     writer.write(
-        f"POST {_path(command, options)} HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\n"
+        f"POST {_path(command, options, attach_to)} HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\n"
         f"Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v3.channel.k8s.io\r\n"
         f"X-Stream-Protocol-Version: v{version}.channel.k8s.io\r\nContent-Length: 0\r\n\r\n".encode()
     )

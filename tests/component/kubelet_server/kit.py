@@ -60,26 +60,28 @@ class Pods:
         self.known["default", name] = pod
         return pod
 
-    async def run(self, name: str, script: str, *, container: str = "main") -> Object:
+    async def run(self, name: str, script: str, *, container: str = "main", **config: Any) -> Object:
         """A pod with one container that runs a script."""
         pod = self.add(name, container)
-        await self.start(pod, container, script)
+        await self.start(pod, container, script, **config)
         return pod
 
-    async def start(self, pod: Object, container: str, script: str, *, attempt: int = 0) -> str:
+    async def start(
+        self, pod: Object, container: str, script: str, *, attempt: int = 0, **config: Any
+    ) -> str:
         """Start an attempt at a container of the pod, and show it as running."""
         metadata = pod["metadata"]
         sandboxes = await self.runtime.list_sandboxes(pod_uid=metadata["uid"])
         if sandboxes:
             sandbox = sandboxes[0].id
         else:
-            config = SandboxConfig(
+            of_sandbox = SandboxConfig(
                 metadata["uid"],
                 metadata["namespace"],
                 metadata["name"],
                 log_directory=str(self.folder / metadata["uid"]),
             )
-            sandbox = await self.runtime.run_sandbox(config)
+            sandbox = await self.runtime.run_sandbox(of_sandbox)
         started = await self.runtime.create_container(
             sandbox,
             ContainerConfig(
@@ -88,6 +90,7 @@ class Pods:
                 attempt=attempt,
                 command=("sh", "-c", script),
                 log_path=f"{container}/{attempt}.log",
+                **config,
             ),
         )
         await self.runtime.start_container(started)

@@ -92,12 +92,11 @@ async def test_a_lot_of_output_comes_whole(web: World) -> None:
         ("/exec/default/web/main?command=true", 400, "you must specify at least 1 of stdin, stdout, stderr"),
         ("/exec/default/web/main?output=1", 400, "you must specify at least one command for the container"),
         ("/exec/default/web/main?output=1&command=true", 400, "Upgrade request required"),
-        (
-            "/attach/default/web/main?output=1",
-            501,
-            "attach is not offered by this node: only logs and exec are",
-        ),
-        ("/portForward/default/web", 501, "portForward is not offered by this node: only logs and exec are"),
+        ("/attach/default/web/main?output=1", 400, "Upgrade request required"),
+        ("/attach/default/web/none?output=1", 404, 'container not found ("none")'),
+        ("/attach/default/web/main", 400, "you must specify at least 1 of stdin, stdout, stderr"),
+        ("/portForward/default/web", 400, "Upgrade request required"),
+        ("/portForward/default/none", 404, "pod does not exist"),
     ],
 )
 async def test_what_cannot_be_done_is_said_in_one_line(web: World, path: str, code: int, line: str) -> None:

@@ -7,7 +7,9 @@ import asyncio
 import pytest
 
 from podlife.api.codec import Object
+from podlife.client import ENDPOINTS
 from podlife.errors import ApiError, NotFoundError
+from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.object_cache import object_store as kept_objects
 from podlife.testing import virtual_time
 from podlife.wire import Request, Response
@@ -263,6 +265,25 @@ async def test_a_pod_without_service_links_is_told_of_the_api_server_alone(node:
     found = await node.objects.service_environment(pod(enableServiceLinks=False))
     assert "KUBERNETES_SERVICE_HOST" in found
     assert not any(name.startswith("DB_") for name in found)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "host", "port"), [("10.1.2.3", "10.1.2.3", "7443"), ("", "fd00::1", "6443")]
+)
+@virtual_time
+async def test_a_pod_is_told_where_it_reaches_the_api_server(
+    node: Node, endpoint: str, host: str, port: str
+) -> None:
+    await node.server.put_service("kubernetes")
+    if endpoint:
+        subsets = [{"addresses": [{"ip": endpoint}], "ports": [{"name": "https", "port": 7443}]}]
+        made = {"metadata": {"name": "kubernetes"}, "subsets": subsets}
+        await node.server.client.create(ENDPOINTS, made, "default")
+    objects = ApiObjectCache(node.server.client, node.server.clock, api_server="https://[fd00::1]:6443")
+
+    found = await objects.service_environment(pod())
+
+    assert (found["KUBERNETES_SERVICE_HOST"], found["KUBERNETES_SERVICE_PORT"]) == (host, port)
 
 
 @virtual_time

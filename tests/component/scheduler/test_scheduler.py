@@ -83,7 +83,8 @@ async def test_a_pod_without_room_says_why_and_goes_when_a_node_comes() -> None:
         await asyncio.sleep(1)
         told = await condition(client, "p")
         assert (told["status"], told["reason"]) == ("False", "Unschedulable")
-        assert told["message"] == "0/1 nodes are available: 1 Insufficient cpu."
+        others = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        assert told["message"] == f"0/1 nodes are available: 1 Insufficient cpu. {others}"
         await add_node(client, "b")
         await asyncio.sleep(2)
         assert (await get(client, "p"))["spec"]["nodeName"] == "b"

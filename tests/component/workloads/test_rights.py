@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
+from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.client import Ref
 from podlife.controller import ControlPlane
-from podlife.daemons.catalog import OWNER_GC, known_controllers
+from podlife.daemons.catalog import OWNER_GC, TOKENS_CONTROLLER, known_controllers
 from podlife.ownergc import OwnerGarbageCollector
 from podlife.testing import LoopClock, virtual_time
 from podlife.wire import Handler, Request, Response
@@ -39,6 +40,7 @@ ASKED_FOR_ELSEWHERE = frozenset(
         ("get", "controllerrevisions.apps"),
         # Asked by a server with OwnerReferencesPermissionEnforcement, which `tests/real` starts.
         ("delete", "persistentvolumeclaims"),
+        ("update", "cronjobs.batch/finalizers"),
         ("update", "daemonsets.apps/finalizers"),
         ("update", "deployments.apps/finalizers"),
         ("update", "jobs.batch/finalizers"),
@@ -102,6 +104,7 @@ async def asked_for(controller: str) -> frozenset[Right]:
         return await quota(request, to_server)
 
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(at_work(CustomResourceDefinitionController(server.registry).run))
         client = await stack.enter_async_context(connect(server, quota))
         for name in (*NEEDED[workload], "garbage-collector-controller"):
             line = await stack.enter_async_context(connect(server, note if name == controller else quota))
@@ -125,8 +128,9 @@ def test_the_pod_collector_may_do_what_it_may_by_itself() -> None:
 
 
 def test_every_controller_has_a_role() -> None:
-    # The collector of owned objects, which has to see everything, has its own file.
-    assert granted().keys() == {each.name for each in known_controllers()} - {OWNER_GC}
+    # The collector of owned objects, which has to see everything, has its own file; tokens in secrets need a key, and
+    # a role that reads secrets.
+    assert granted().keys() == {each.name for each in known_controllers()} - {OWNER_GC, TOKENS_CONTROLLER}
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from podlife.apiserver.apiextensions.controller import CustomResourceDefinitionController
 from podlife.testing import LoopClock, virtual_time
 from tests.kit.embedded import connect, start
-from tests.workloads.runs import EmbeddedQuota, observing, own_controllers, play
+from tests.workloads.runs import EmbeddedQuota, at_work, observing, own_controllers, play
 from tests.workloads.scenario import Scenario, all_scenarios, golden
 from tests.workloads.snapshot import difference
 
@@ -18,6 +19,7 @@ async def test_ends_as_with_kube_controller_manager(scenario: Scenario) -> None:
     server, quota = await start(), EmbeddedQuota()
     # Users and controllers have clients of their own; the quota is the server's, so it stands in everybody's way.
     async with (
+        at_work(CustomResourceDefinitionController(server.registry).run),
         connect(server, quota) as client,
         connect(server, quota) as controllers,
         own_controllers(controllers, LoopClock(), [scenario]),

@@ -219,6 +219,8 @@ def test_a_daemon_set_has_a_pod_for_each_node_that_comes(world: World) -> None:
     here = objects.node(node)
     here["metadata"]["labels"] = labels
     kubectl("create", "-f", "-", stdin=manifest(here))
+    # No node lifecycle controller runs here that would do this.
+    kubectl("taint", "node", node, "node.kubernetes.io/not-ready:NoSchedule-")
     assert {owner(pod) for pod in world.pods(1).values()} == {("DaemonSet", "everywhere")}
     kubectl("delete", "daemonset", "everywhere", "--timeout=180s")
     world.until("pods", lambda pods: not pods)

@@ -26,8 +26,8 @@ def node(pair: Pair) -> Iterator[str]:
     """A ready node on both servers."""
     name = f"node-of-{pair.namespace}"
     pair("create", "-f", "-", stdin=manifest(objects.node(name)))
-    # Only kube-apiserver puts this taint on a new node, for a controller that takes it away again.
-    pair.theirs("taint", "node", name, "node.kubernetes.io/not-ready-")
+    # A new node has this taint until the node lifecycle controller removes it; none runs here.
+    pair("taint", "node", name, "node.kubernetes.io/not-ready-")
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "here", **SINCE}
     status = {"capacity": CAPACITY, "allocatable": CAPACITY, "conditions": [ready], "nodeInfo": INFO}
     pair.set_status(f"node/{name}", status)

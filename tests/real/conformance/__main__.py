@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.kit.real_parts import ROOT, part, tools
 from tests.kit.up_process import running_up
 from tests.real.conformance import containers
-from tests.real.conformance.specs import complaints, focus_of, known_failures, results_of, table
+from tests.real.conformance.specs import CHAPTERS, complaints, known_failures, results_of, table
 
 PARITY = ROOT / "docs" / "parity.md"
 PARTS = ("e2e.test", "ginkgo", "kubectl")
@@ -24,6 +24,9 @@ _NODES = 2
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run Kubernetes' conformance suite against `podlife up`.")
+    parser.add_argument(
+        "--chapter", default="api", choices=tuple(CHAPTERS), help="the specs to run (default: api)"
+    )
     parser.add_argument("--focus", default="", help="regular expression: only specs whose names match")
     parser.add_argument(
         "--runtime",
@@ -32,6 +35,7 @@ def main() -> int:
         help="container runtime of the cluster; containerd needs root, sim fails the specs that talk to their pods",
     )
     parser.add_argument("--containerd-socket", help=argparse.SUPPRESS)
+    parser.add_argument("--advertise-address", help=argparse.SUPPRESS)
     parser.add_argument("--procs", type=int, default=4, help="specs at once")
     parser.add_argument("--keep", type=Path, help="folder for the suite's report and output")
     options = parser.parse_args()
@@ -40,18 +44,20 @@ def main() -> int:
     if options.runtime == "containerd" and not options.containerd_socket:
         return _run_beside_containerd()
     tools().prepare(PARTS)
-    focus = focus_of(options.focus)
+    chapter = CHAPTERS[options.chapter]
+    focus = chapter.focus(options.focus)
     with tempfile.TemporaryDirectory(prefix="podlife-conformance-") as scratch:
         kept = options.keep or Path(scratch)
         kept.mkdir(parents=True, exist_ok=True)
         flags = ["--runtime", options.runtime, "--nodes", str(_NODES), "--no-ui"]
         if options.containerd_socket:
             flags += ["--containerd-socket", options.containerd_socket]
+            flags += ["--advertise-address", options.advertise_address]
         with running_up(Path(scratch), *flags) as up:
             report = _run_suite(focus, up.kubeconfig, kept, options.procs)
     results = results_of(report)
-    known = known_failures(PARITY.read_text(), options.runtime)
-    found = complaints(results, known, focus)
+    known = known_failures(PARITY.read_text(), chapter, options.runtime)
+    found = complaints(results, known, chapter, focus)
     passed = sum(each.passed for each in results)
     sys.stdout.write(f"{table(results, known)}\n{passed} of {len(results)} specs passed\n")
     sys.stderr.writelines(f"conformance: {complaint}\n" for complaint in found)
@@ -63,7 +69,8 @@ def _run_beside_containerd() -> int:
     tools().prepare((*PARTS, *containers.PARTS))
     with containers.containerd_for_the_suite() as daemon:
         inside = ["nsenter", f"--net={daemon.network}", sys.executable, "-m", "tests.real.conformance"]
-        command = [*inside, *sys.argv[1:], "--containerd-socket", str(daemon.socket)]
+        flags = ["--containerd-socket", str(daemon.socket), "--advertise-address", daemon.make_gateway()]
+        command = [*inside, *sys.argv[1:], *flags]
         return subprocess.run(command, check=False, timeout=_SUITE_SECONDS + 600).returncode
 
 

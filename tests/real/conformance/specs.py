@@ -7,11 +7,50 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-BEGIN, END = "<!-- conformance-api: begin -->", "<!-- conformance-api: end -->"
-_CHAPTER = r"\[sig-api-machinery\]"
 _MARK = r"\[Conformance\]"
 # What a spec says about its failure is long; a table shows the beginning.
 _LONGEST_CAUSE = 160
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """The specs of `make conformance-NAME`: of each group all, or those whose names begin with a word."""
+
+    name: str
+    groups: Mapping[str, str]
+
+    @property
+    def begin(self) -> str:
+        return f"<!-- conformance-{self.name}: begin -->"
+
+    @property
+    def end(self) -> str:
+        return f"<!-- conformance-{self.name}: end -->"
+
+    def focus(self, part: str = "") -> str:
+        """ginkgo's expression for the chapter, or for the specs of it that match `part`."""
+        groups = "|".join(rf"\[{group}\] {word}" for group, word in self.groups.items())
+        return f"(?:{groups}).*{f'(?:{part}).*' if part else ''}{_MARK}"
+
+    def has(self, name: str, focus: str) -> bool:
+        """Whether a spec of this short name is in focus."""
+        return any(re.search(focus, f"[{group}] {name} [Conformance]") for group in self.groups)
+
+
+CHAPTERS = {
+    each.name: each
+    for each in (
+        Chapter("api", {"sig-api-machinery": ""}),
+        Chapter(
+            "apps",
+            {
+                **dict.fromkeys(("sig-apps", "sig-cli", "sig-auth", "sig-scheduling"), ""),
+                **dict.fromkeys(("sig-instrumentation", "sig-architecture"), ""),
+                "sig-api-machinery": "ResourceQuota",
+            },
+        ),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -22,18 +61,9 @@ class SpecResult:
     cause: str = ""
 
 
-def focus_of(part: str = "") -> str:
-    """ginkgo's expression for the chapter, or for the specs of it that match `part`."""
-    return f"{_CHAPTER}.*{f'(?:{part}).*' if part else ''}{_MARK}"
-
-
-def is_wanted(name: str, focus: str) -> bool:
-    return re.search(focus, name) is not None
-
-
 def short(name: str) -> str:
-    """The name without chapter and marks, which all of them have."""
-    return re.sub(rf"^{_CHAPTER} | ?{_MARK}$", "", name)
+    """The name without group and marks, which all of them have."""
+    return re.sub(rf"^\[sig-[a-z-]+\] | ?{_MARK}$", "", name)
 
 
 def results_of(report: Iterable[Mapping[str, Any]]) -> list[SpecResult]:
@@ -58,10 +88,10 @@ def _cause(spec: Mapping[str, Any]) -> str:
     return message if len(message) <= _LONGEST_CAUSE else message[: _LONGEST_CAUSE - 1] + "…"
 
 
-def known_failures(parity: str, runtime: str = "containerd") -> dict[str, str]:
+def known_failures(parity: str, chapter: Chapter, runtime: str = "containerd") -> dict[str, str]:
     """Specs that do not pass, by short name, with the reason: rows `| why | `spec`, `spec` |` of docs/parity.md. A row
     whose reason begins with a runtime is about that runtime only."""
-    table = parity.partition(BEGIN)[2].partition(END)[0]
+    table = parity.partition(chapter.begin)[2].partition(chapter.end)[0]
     known: dict[str, str] = {}
     for line in table.splitlines():
         if not line.startswith("|") or line.startswith(("|---", "| why")):
@@ -73,7 +103,9 @@ def known_failures(parity: str, runtime: str = "containerd") -> dict[str, str]:
     return known
 
 
-def complaints(results: Iterable[SpecResult], known: Mapping[str, str], focus: str) -> list[str]:
+def complaints(
+    results: Iterable[SpecResult], known: Mapping[str, str], chapter: Chapter, focus: str
+) -> list[str]:
     """Where results and list disagree; of the list only specs in focus count."""
     by_name = {short(each.name): each for each in results}
     found = [
@@ -83,7 +115,7 @@ def complaints(results: Iterable[SpecResult], known: Mapping[str, str], focus: s
     ]
     for name in known:
         ran = by_name.get(name)
-        if ran is None and is_wanted(f"[sig-api-machinery] {name} [Conformance]", focus):
+        if ran is None and chapter.has(name, focus):
             found.append(f"{name} is listed in docs/parity.md, and did not run")
         elif ran is not None and ran.passed:
             found.append(f"{name} is listed in docs/parity.md, and passes")

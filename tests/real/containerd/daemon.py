@@ -23,6 +23,7 @@ from tests.kit.real_parts import NotReadyError, part, tail
 
 from .image import Image, make_image
 
+_GATEWAY = "10.86.0.1"
 _CNI_PARTS = ("cni-bridge", "cni-host-local", "cni-loopback")
 PARTS = ("containerd", "containerd-shim-runc-v2", "ctr", "runc", *_CNI_PARTS, "busybox-static")
 IMAGE = "podlife.test/busybox:1"
@@ -59,8 +60,10 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
 
 
 class Daemon:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_inside: bool = False) -> None:
+        """`is_inside`: the daemon, and with it its streaming server, is in the network of the pods."""
         self.folder = folder
+        self.is_inside = is_inside
         self.socket = folder / "c.sock"
         self.log = folder / "log"
         # The network namespace that the pods' bridge is in, as a file for nsenter.
@@ -76,9 +79,10 @@ class Daemon:
 
     def start(self) -> None:
         """Returns when it answers."""
+        inside = ["nsenter", f"--net={self.network}"] if self.is_inside else []
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [str(part("containerd")), "--config", str(self.folder / "config.toml")],
+                [*inside, str(part("containerd")), "--config", str(self.folder / "config.toml")],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -156,10 +160,24 @@ class Daemon:
             with contextlib.suppress(OSError):
                 group.rmdir()
 
+    def make_gateway(self) -> str:
+        """Create the pods' bridge before the first pod does; returns its address, at which pods reach a server that
+        is in this network."""
+        for words in (
+            "ip link set lo up",
+            "ip link add cni0 type bridge",
+            f"ip addr add {_GATEWAY}/16 dev cni0",
+            "ip link set cni0 up",
+        ):
+            command = ["nsenter", f"--net={self.network}", *words.split()]
+            subprocess.run(command, check=True, timeout=_END_SECONDS)
+        return _GATEWAY
+
     def _prepare_network(self) -> None:
         network = self.network
         network.touch()
-        subprocess.run(["unshare", f"--net={network}", "true"], check=True, timeout=_END_SECONDS)
+        begin = ["ip", "link", "set", "lo", "up"] if self.is_inside else ["true"]
+        subprocess.run(["unshare", f"--net={network}", *begin], check=True, timeout=_END_SECONDS)
         plugins, conf = self.folder / "cni-bin", self.folder / "cni-conf"
         plugins.mkdir()
         conf.mkdir()
@@ -184,9 +202,9 @@ class Daemon:
 
 
 @contextmanager
-def containerd_daemon() -> Iterator[Daemon]:
+def containerd_daemon(*, is_inside: bool = False) -> Iterator[Daemon]:
     """A daemon that answers, with `IMAGE` in it. Its folder is a short one: sockets are in it."""
-    daemon = Daemon(Path(tempfile.mkdtemp(prefix="plc-")))
+    daemon = Daemon(Path(tempfile.mkdtemp(prefix="plc-")), is_inside=is_inside)
     try:
         daemon.prepare()
         daemon.start()

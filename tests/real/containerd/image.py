@@ -47,13 +47,15 @@ def make_image(
     *,
     entrypoint: Sequence[str] = ("/bin/sleep", "1000000"),
     command: Sequence[str] = (),
-    added: Mapping[str, Path] | None = None,
+    added: Mapping[str, Path | bytes] | None = None,
     links: Mapping[str, str] | None = None,
 ) -> Image:
-    """`added` are programs by their path in the image, without the first slash."""
-    programs = {name: path.read_bytes() for name, path in (added or {}).items()}
+    """`added` are programs, and the contents of other files, by their path in the image, without the first slash."""
+    programs = {name: each.read_bytes() for name, each in (added or {}).items() if isinstance(each, Path)}
+    data = {name: each for name, each in (added or {}).items() if isinstance(each, bytes)}
     files = {
         **programs,
+        **data,
         "bin/busybox": busybox.read_bytes(),
         "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
         "etc/group": b"root:x:0:\nnobody:x:65534:\n",

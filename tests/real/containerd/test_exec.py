@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
-from podlife.kubelet.runtime import ExecError, ExecTimeoutError, Runtime
+from podlife.kubelet.runtime import ContainerRuntimeError, ExecError, ExecTimeoutError, Runtime
 from tests.kit.wait import until
 
 from .conftest import ContainerdWorld
@@ -110,3 +112,46 @@ async def until_gone(runtime: Runtime, container_id: str, command: str) -> None:
         return command not in shown.stdout.decode()
 
     await until(is_gone, seconds=SECONDS)
+
+
+async def test_an_attached_session_talks_to_the_process_and_leaves_it_alone(world: ContainerdWorld) -> None:
+    script = 'while read line; do echo "heard $line"; done'
+    config = replace(world.machine.runs(script), stdin=True)
+    container_id = await world.started(config)
+    for word in (b"one", b"two"):
+        async with asyncio.timeout(SECONDS), world.runtime.attach(container_id, stdin=True) as session:
+            await session.write_stdin(word + b"\n")
+            assert await session.stdout.readline() == b"heard " + word + b"\n"
+    await world.runtime.stop_container(container_id, grace_seconds=0)
+    with pytest.raises(ExecError, match="does not run"):
+        async with world.runtime.attach(container_id, stdin=True):
+            pass
+
+
+async def test_an_attached_session_ends_with_its_container_and_its_input_with_it(
+    world: ContainerdWorld,
+) -> None:
+    config = replace(world.machine.runs("cat; echo end; exit 3"), stdin=True, stdin_once=True)
+    container_id = await world.started(config)
+    async with asyncio.timeout(SECONDS), world.runtime.attach(container_id, stdin=True) as session:
+        await session.write_stdin(b"data\n")
+        await session.close_stdin()
+        assert await session.stdout.read() == b"data\nend\n"
+        assert await session.wait() == 0
+
+
+async def test_a_port_of_a_pod_is_reached_in_the_network_of_the_pod(world: ContainerdWorld) -> None:
+    script = "mkdir /www; echo hello > /www/x; exec httpd -f -p 127.0.0.1:8080 -h /www"
+    container_id = await world.started(world.machine.runs(script))
+    sandbox = (await world.runtime.container_status(container_id)).sandbox_id
+    heard = b""
+    async with asyncio.timeout(SECONDS):
+        while not heard:
+            with suppress(ContainerRuntimeError):
+                async with world.runtime.port_forward(sandbox, 8080) as connection:
+                    await connection.write(b"GET /x HTTP/1.0\r\n\r\n")
+                    heard = await connection.reader.read()
+    assert heard.endswith(b"hello\n")
+    with pytest.raises(ContainerRuntimeError, match="refused"):
+        async with asyncio.timeout(SECONDS), world.runtime.port_forward(sandbox, 8081) as connection:
+            assert await connection.reader.read() == b""

@@ -43,8 +43,6 @@ _STATUS = (
 )
 _BOOKMARK = "a bookmark carries a version and nothing else, no empty spec and status"
 _OLD_WATCH = "the paths `/watch/…`, deprecated since v1.11, are not offered"
-_PROTECTION = "no protection finalizers on volumes and claims: nothing here would ever take them off"
-_NOT_READY = "a new node has no not-ready taint: nothing here would ever take it off"
 _WARNINGS = "of the warnings about pods only the common ones are given, not those about long-deprecated names"
 _FORMATS = (
     "protobuf is read but not written: the formats on offer are JSON and YAML, and a refusal names them"
@@ -65,8 +63,6 @@ def _same(reason: str, at: tuple[str, ...], *steps: str) -> dict[str, Known]:
 
 
 _ANSWER = ("code", "body")
-_FINALIZERS = ("body.metadata.finalizers",)
-_TAINTS = ("body.spec.taints",)
 
 DIFFERENCES: dict[str, Known] = {
     **_same(_GO_WORDS, ("body.message", "body.details.causes[0].message"), "apply/unprintable-manager"),
@@ -110,7 +106,6 @@ DIFFERENCES: dict[str, Known] = {
         _GO_WORDS,
         ("body.message", "body.details.causes[0].message"),
         "flow-control/fixed-schema",
-        "rbac/binding-role",
     ),
     **_same(
         _STATUS,
@@ -132,40 +127,6 @@ DIFFERENCES: dict[str, Known] = {
     ),
     **_same(_BOOKMARK, ("body[1].object.spec", "body[1].object.status"), "watches/initial-events-selected"),
     **_same(_OLD_WATCH, ("",), "watches/old-watch-path"),
-    **_same(
-        _PROTECTION,
-        _FINALIZERS,
-        "plain-kinds/claim-create",
-        "plain-kinds/claim-get",
-        "plain-kinds/claim-change",
-        "plain-kinds/claim-gets-its-volume",
-        "plain-kinds/claim-bound",
-        "tables/claims-create",
-        "nodes-and-volumes/volume",
-        "nodes-and-volumes/volume-phase",
-    ),
-    **_same(
-        _PROTECTION,
-        ("body.items[0].metadata.finalizers",),
-        "plain-kinds/claim-list",
-        "nodes-and-volumes/volumes",
-    ),
-    **_same(_PROTECTION, ("body.rows[0].object.metadata.finalizers",), "tables/claims-row"),
-    **_same(_PROTECTION, ("body.metadata",), "nodes-and-volumes/volume-delete"),
-    **_same(
-        _NOT_READY,
-        _TAINTS,
-        "nodes-and-volumes/node",
-        "nodes-and-volumes/node-get",
-        "nodes-and-volumes/cordon",
-        "nodes-and-volumes/uncordon",
-        "tables/node-create",
-        "access/node-creates-itself",
-        "access/node-labels-itself",
-        "access/node-reports",
-        "access/node-reads-nodes",
-    ),
-    **_same(_NOT_READY, ("body.items[0].spec.taints",), "nodes-and-volumes/cordoned"),
     **_same(_GO_WORDS, ("body.details.causes[1].message",), "classes/runtime-tolerations"),
     **_same(
         _WARNINGS,

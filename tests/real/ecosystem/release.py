@@ -77,9 +77,6 @@ def _is_ours(item: dict[str, Any]) -> bool:
 def _reading(item: dict[str, Any]) -> dict[str, Any]:
     metadata = item["metadata"]
     kept = {name: value for name, value in metadata.items() if name not in _OURS_IN_METADATA}
-    # Nothing here takes a protection finalizer off, so there is none (docs/parity.md).
-    if item["kind"] == "PersistentVolumeClaim":
-        kept.pop("finalizers", None)
     kept["managers"] = sorted(filter(None, map(_manager, metadata.get("managedFields", []))))
     rest = {name: value for name, value in item.items() if name not in ("metadata", "status")}
     if rest.get("type") == "helm.sh/release.v1":

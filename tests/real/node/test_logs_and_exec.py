@@ -1,4 +1,4 @@
-"""`kubectl logs` and `kubectl exec` through an API server to a node's endpoint, into containers that really run.
+"""`kubectl logs`, `exec`, `attach` and `port-forward` through an API server, into containers that really run.
 
 Three ways lead there: a kube-apiserver passes the WebSocket on to a node that declares it, and speaks SPDY to one that
 does not; our own server always passes WebSockets on, to nodes whose certificate it has signed.
@@ -52,9 +52,10 @@ class World:
     folder: Path
     told: dict[str, str] = field(default_factory=dict)
 
-    async def run(self, name: str, script: str) -> dict[str, Any]:
+    async def run(self, name: str, script: str, *, stdin: bool = False) -> dict[str, Any]:
         """A pod on the node that runs a script; the server and the agent show the same of it."""
-        pod = await self.pods.run(name, script)
+        pod = await self.pods.run(name, script, stdin=stdin)
+        pod["spec"]["containers"][0]["stdin"] = stdin
         await self.tell(pod)
         return pod
 
@@ -233,6 +234,44 @@ async def test_a_user_is_told_why_a_command_cannot_run(world: World) -> None:
     refused = await world.kubectl("exec", "waiting", "--", "true")
     assert refused.returncode == 1
     assert 'container not found ("main")' in refused.stderr
+
+
+async def test_a_user_attaches_to_a_container(world: World) -> None:
+    await world.run("attach", 'while read line; do echo "heard $line"; done', stdin=True)
+    attached = await world.start("kubectl", "attach", "-i", "attach")
+    assert attached.stdin is not None
+    assert attached.stdout is not None
+    async with asyncio.timeout(SECONDS):
+        attached.stdin.write(b"hello\n")
+        assert await attached.stdout.readline() == b"heard hello\n"
+    attached.kill()
+    await attached.communicate()
+
+
+async def test_a_user_forwards_a_port(world: World) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write((await reader.readline()).upper())
+        await writer.drain()
+        writer.close()
+
+    await world.run("forward", "sleep 1000")
+    await world.client.patch(
+        PODS, "forward", {"status": {"phase": "Running"}}, "default", subresource="status"
+    )
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with asyncio.timeout(SECONDS), server:
+        forwarding = await world.start("kubectl", "port-forward", "forward", f":{port}")
+        assert forwarding.stdout is not None
+        line = (await forwarding.stdout.readline()).decode()
+        local = int(line.partition("127.0.0.1:")[2].partition(" ")[0])
+        for word in (b"one\n", b"two\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", local)
+            writer.write(word)
+            assert await reader.read() == word.upper()
+            writer.close()
+        forwarding.kill()
+        await forwarding.communicate()
 
 
 @pytest.mark.skipif(shutil.which("script") is None, reason="script(1), which makes a terminal, is not there")

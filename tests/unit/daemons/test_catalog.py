@@ -13,7 +13,7 @@ from podlife.errors import ConfigError
 from podlife.wire import Request, Response
 
 ALL = [known.name for known in known_controllers()]
-USUAL = [name for name in ALL if name not in ("scheduler", "out-of-service")]
+USUAL = [name for name in ALL if name not in ("scheduler", "out-of-service", "local-path-provisioner")]
 
 
 def names(*words: str) -> list[str]:
@@ -45,8 +45,11 @@ def test_a_star_is_all_and_a_minus_leaves_one_out() -> None:
     [
         (["repicaset"], r"unknown --controllers value 'repicaset': did you mean replicaset\?"),
         (["-repicaset-controller"], r"did you mean replicaset-controller\?"),
-        (["cronjob"], "podlife does not have kube-controller-manager's cronjob; `podlife controllers list`"),
-        (["*", "-cronjob-controller"], "does not have kube-controller-manager's cronjob-controller"),
+        (
+            ["node-ipam"],
+            "podlife does not have kube-controller-manager's node-ipam; `podlife controllers list`",
+        ),
+        (["*", "-node-ipam-controller"], "does not have kube-controller-manager's node-ipam-controller"),
         (["zzz"], r"unknown --controllers value 'zzz': `podlife controllers list`"),
         (["replicaset", "-replicaset-controller"], "both includes and excludes replicaset-controller"),
         (["-replicaset"], r"leaves nothing to run: for all the others write '\*,-replicaset-controller'"),
@@ -69,7 +72,11 @@ async def test_every_controller_of_the_star_is_made_without_options() -> None:
 
 def test_the_published_ca_is_that_of_the_server_whatever_else_is_set() -> None:
     service = ServiceSettings(Connection("https://127.0.0.1:1", certificate_authority=b"PEM"))
-    name = "root-ca-certificate-publisher-controller"
+    name, other = "root-ca-certificate-publisher-controller", "serviceaccount-token-controller"
     assert options_of(ControllersSettings(service))[name] == {"root_ca": "PEM"}
     set_too = ControllersSettings(service, options={name: {"workers": 2}, "scheduler": {"workers": 3}})
-    assert options_of(set_too) == {name: {"root_ca": "PEM", "workers": 2}, "scheduler": {"workers": 3}}
+    assert options_of(set_too) == {
+        name: {"root_ca": "PEM", "workers": 2},
+        other: {"root_ca": "PEM"},
+        "scheduler": {"workers": 3},
+    }

@@ -13,8 +13,10 @@ from podlife import __version__
 from tests.unit.cli.test_main import podlife
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
-# Rights on everything there is, and nobody else's: what the garbage collector of owned objects needs.
-WITH_STARS = {"podlife-controllers:garbage-collector-controller"}
+# Rights on everything there is, and nobody else's: what the garbage collector of owned objects needs, and the
+# controller of quotas to count objects of any kind.
+COUNTING = "podlife-controllers:resourcequota-controller"
+WITH_STARS = {"podlife-controllers:garbage-collector-controller", COUNTING}
 # Only to read, and only this of a resource: how many pods an owner wants, of whatever kind it is.
 SCALES = {"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["get"]}
 WITH_SCALES = {"podlife-controllers:disruption-controller"}
@@ -103,6 +105,15 @@ def test_no_rule_has_a_star(folder: Path) -> None:
         values = [value for rule in rules for values in rule.values() for value in values]
         assert ("*" in values) == (role["metadata"]["name"] in WITH_STARS)
         assert not [value for value in values if "*" in value and value != "*"]
+
+
+def test_what_counts_everything_only_reads_it() -> None:
+    [role] = [
+        each
+        for each in of_kind(DEPLOY / "controllers", "ClusterRole")
+        if each["metadata"]["name"] == COUNTING
+    ]
+    assert [rule["verbs"] for rule in role["rules"] if "*" in rule["resources"]] == [["list", "watch"]]
 
 
 def test_no_verb_is_a_star_and_no_role_may_give_itself_more(folder: Path) -> None:

@@ -60,6 +60,35 @@ async def test_a_server_that_is_started_again_keeps_the_port_it_found() -> None:
 
 
 @pytest.mark.parametrize(
+    ("controllers", "needs"),
+    [(("*",), True), (("*", "-serviceaccount"), False), (("serviceaccount", "root-ca-cert-publisher"), True)],
+)
+async def test_pods_need_accounts_where_controllers_create_them(
+    controllers: tuple[str, ...], needs: bool
+) -> None:
+    plan = plan_of(controllers=controllers)
+    assert plan.make_apiserver().config["needs_accounts"] == needs
+    options = plan.make_controllers().config["options"]
+    assert options["serviceaccount-token-controller"] == {"private_key_file": "/data/pki/sa.key"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "advertised"),
+    [
+        ({}, ""),
+        ({"runtime": "containerd"}, "198.51.100.7"),
+        ({"runtime": "containerd", "bind": "0.0.0.0"}, ""),
+        ({"runtime": "containerd", "advertise_address": "10.0.0.1"}, "10.0.0.1"),
+    ],
+)
+async def test_server_is_advertised_to_pods_with_a_network_of_their_own(
+    settings: dict[str, Any], advertised: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podlife.daemons.node.own_address", lambda _: "198.51.100.7")
+    assert plan_of(**settings).make_apiserver().config["advertise_address"] == advertised
+
+
+@pytest.mark.parametrize(
     ("given", "path"), [(None, "/data/audit/audit.log"), ("", ""), ("/elsewhere/log", "/elsewhere/log")]
 )
 async def test_an_audit_log_is_kept_in_the_data_folder_unless_told_otherwise(

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from tests.kit.real_parts import ROOT
-from tests.real.conformance.specs import BEGIN, END, complaints, focus_of, known_failures, results_of, short
+import pytest
 
+from tests.kit.real_parts import ROOT
+from tests.real.conformance.specs import CHAPTERS, Chapter, complaints, known_failures, results_of, short
+
+API, APPS = CHAPTERS["api"], CHAPTERS["apps"]
 PARITY = f"""before
-{BEGIN}
+{API.begin}
 | why | specs |
 |---|---|
 | `--runtime sim`: pods do not answer | `Webhook should deny` |
 | not served | `Aggregator should work, too`, `Quota should count` |
-{END}
+{API.end}
 | why | `another table` |
 """
-EVERYTHING = focus_of()
+EVERYTHING = API.focus()
 
 
 def spec(name: str, state: str = "passed", message: str = "", kind: str = "It") -> dict[str, Any]:
@@ -32,7 +36,7 @@ def spec(name: str, state: str = "passed", message: str = "", kind: str = "It") 
 
 
 def said(*specs: dict[str, Any], focus: str = EVERYTHING) -> list[str]:
-    return complaints(results_of([{"SpecReports": list(specs)}]), known_failures(PARITY), focus)
+    return complaints(results_of([{"SpecReports": list(specs)}]), known_failures(PARITY, API), API, focus)
 
 
 def test_results_that_are_as_listed_are_fine() -> None:
@@ -56,7 +60,7 @@ def test_a_listed_spec_that_passes_or_does_not_run_is_told() -> None:
 
 
 def test_specs_out_of_focus_are_not_missed() -> None:
-    assert not said(spec("Quota should count", "failed", "no"), focus=focus_of("Quota"))
+    assert not said(spec("Quota should count", "failed", "no"), focus=API.focus("Quota"))
 
 
 def test_a_suite_that_cannot_begin_is_a_failure() -> None:
@@ -75,10 +79,22 @@ def test_a_suite_that_cannot_begin_is_a_failure() -> None:
 
 
 def test_a_row_about_another_runtime_does_not_count() -> None:
-    assert "Webhook should deny" not in known_failures(PARITY)
-    assert "Webhook should deny" in known_failures(PARITY, "sim")
+    assert "Webhook should deny" not in known_failures(PARITY, API)
+    assert "Webhook should deny" in known_failures(PARITY, API, "sim")
 
 
-def test_the_list_in_the_documentation_can_be_read_and_has_reasons() -> None:
-    known = known_failures((ROOT / "docs" / "parity.md").read_text())
+def test_a_chapter_has_the_specs_of_its_groups_and_no_others() -> None:
+    focus = APPS.focus()
+    for name in ("[sig-cli] Kubectl logs", "[sig-api-machinery] ResourceQuota should count"):
+        assert re.search(focus, f"{name} [Conformance]"), name
+    for name in ("[sig-api-machinery] Watchers should see [Conformance]", "[sig-apps] Job should run"):
+        assert not re.search(focus, name), name
+    assert APPS.has("Job should run", APPS.focus("Job"))
+    assert not APPS.has("Job should run", APPS.focus("CronJob"))
+    assert not known_failures(PARITY, APPS)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS.values(), ids=lambda each: each.name)
+def test_the_list_in_the_documentation_can_be_read_and_has_reasons(chapter: Chapter) -> None:
+    known = known_failures((ROOT / "docs" / "parity.md").read_text(), chapter)
     assert all(reason and name == short(name) for name, reason in known.items())

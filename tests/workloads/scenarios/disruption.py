@@ -5,19 +5,33 @@ Pods are there before their budget, where nothing else is said: how often a budg
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from podlife.api.codec import format_time
-from podlife.client import DEPLOYMENTS, JOBS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS
-from podlife.errors import TooManyRequestsError
+from podlife.client import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    JOBS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Ref,
+)
+from podlife.errors import AlreadyExistsError, NotFoundError, TooManyRequestsError
 from tests.kit import objects
 from tests.workloads.node import RUNS, UNREADY, named
 from tests.workloads.objects import Object, labelled_pod, replica_set
 from tests.workloads.scenario import scenario
 from tests.workloads.scenarios.deployment import deployment
 from tests.workloads.scenarios.job import job
+from tests.workloads.scenarios.replicationcontroller import replication_controller
 from tests.workloads.scenarios.statefulset import stateful_set
-from tests.workloads.world import World
+from tests.workloads.world import PATIENCE_SECONDS, World
 
 PDB = POD_DISRUPTION_BUDGETS
 
@@ -66,6 +80,13 @@ async def share_of_a_stateful_set_must_be_there(world: World) -> None:
     await world.create(STATEFUL_SETS, stateful_set("web", 3))
     await world.until_status(STATEFUL_SETS, "web", availableReplicas=3)
     await guard(world, 1, minAvailable="50%")
+
+
+@scenario("disruption")
+async def share_of_a_replication_controller(world: World) -> None:
+    await world.create(REPLICATION_CONTROLLERS, replication_controller(4))
+    await world.until_status(REPLICATION_CONTROLLERS, "web", availableReplicas=4)
+    await guard(world, 2, minAvailable="50%")
 
 
 @scenario("disruption")
@@ -139,6 +160,35 @@ async def evicted_while_the_first_is_going(world: World) -> None:
 
 
 @scenario("disruption")
+async def unready_pod_of_a_budget_that_is_not_met(world: World) -> None:
+    """It is held like a healthy one, which may be needed, unless the budget says otherwise."""
+    world.node.let(UNREADY, named("b"))
+    await start_pods(world, "a", "b")
+    await guard(world, 0, minAvailable=2)
+    try:
+        await world.evict(world.get(PODS, "b"))
+    except TooManyRequestsError:
+        await world.patch(PDB, "web", {"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}})
+        await world.until_status(PDB, "web", observedGeneration=2)
+        await world.evict(world.get(PODS, "b"))
+        await world.until_gone(PODS, "b")
+        await world.until_status(PDB, "web", expectedPods=1, currentHealthy=1)
+        return
+    raise AssertionError("it was evicted")
+
+
+@scenario("disruption")
+async def unready_pod_of_a_budget_that_is_met(world: World) -> None:
+    """It counts for nothing, so it may go although none may be disrupted."""
+    world.node.let(UNREADY, named("b"))
+    await start_pods(world, "a", "b")
+    await guard(world, 0, minAvailable=1)
+    await world.evict(world.get(PODS, "b"))
+    await world.until_gone(PODS, "b")
+    await world.until_status(PDB, "web", expectedPods=1, currentHealthy=1)
+
+
+@scenario("disruption")
 async def alone_with_a_number(world: World) -> None:
     await start_pods(world, "a", "b")
     await guard(world, 1, minAvailable=1)
@@ -181,6 +231,76 @@ async def owner_of_a_kind_nobody_serves(world: World) -> None:
     await world.until("it runs", lambda: world.status(PODS, "a").get("phase") == "Running")
     await world.create(PDB, budget(minAvailable="10%"))
     await world.until("it has failed", lambda: world.status(PDB, "web").get("conditions"))
+
+
+async def start_pods_of_a_custom_resource(world: World, kind: str, subresources: Object) -> None:
+    """Two pods of an object that wants three. The definition is everybody's: a repetition finds it."""
+    plural = f"{kind.lower()}s"
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {
+            "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        },
+        "subresources": subresources,
+    }
+    definition = {
+        "metadata": {"name": f"{plural}.budgets.podlife.io"},
+        "spec": {
+            "group": "budgets.podlife.io",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
+            "versions": [version],
+        },
+    }
+    with contextlib.suppress(AlreadyExistsError):
+        await world.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+    ref = Ref("budgets.podlife.io", "v1", plural, kind=kind)
+    about = {"apiVersion": "budgets.podlife.io/v1", "kind": kind}
+    wanted = {**about, "metadata": {"name": "web"}, "spec": {"replicas": 3}}
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            try:
+                made = await world.client.create(ref, wanted, world.namespace)
+                break
+            except NotFoundError:
+                # Not served yet.
+                await asyncio.sleep(0.1)
+    owner = {**about, "name": "web", "uid": made["metadata"]["uid"], "controller": True}
+    for name in ("a", "b"):
+        await world.create(PODS, labelled_pod(name, ownerReferences=[owner]))
+    await world.until("they run", lambda: all(p["status"].get("phase") == "Running" for p in world.pods()))
+
+
+async def nudge_until(world: World, holds: Callable[[Object], bool]) -> None:
+    """kube-controller-manager hears of a new kind after half a minute, and looks again only when something changes."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        number = 0
+        while not holds(world.status(PDB, "web")):
+            number += 1
+            await world.patch(PDB, "web", {"metadata": {"annotations": {"nudge": str(number)}}})
+            await asyncio.sleep(2)
+    await world.patch(PDB, "web", {"metadata": {"annotations": {"nudge": None}}})
+
+
+LATE = {"Event.CalculateExpectedPodCountFailed": "how often it failed before the kind was known is chance"}
+
+
+@scenario("disruption", ignoring=LATE)
+async def custom_resource_with_a_scale(world: World) -> None:
+    """As many as it wants, not as many as there are."""
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    await start_pods_of_a_custom_resource(world, "Gadget", {"scale": scale})
+    await world.create(PDB, budget(maxUnavailable=2))
+    await nudge_until(world, lambda status: status.get("expectedPods") == 3)
+
+
+@scenario("disruption", ignoring=LATE)
+async def custom_resource_without_a_scale(world: World) -> None:
+    await start_pods_of_a_custom_resource(world, "Trinket", {})
+    await world.create(PDB, budget(maxUnavailable=2))
+    await nudge_until(world, lambda status: "does not implement" in str(status.get("conditions")))
 
 
 @scenario("disruption")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from podlife.client import PODS, REPLICATION_CONTROLLERS
-from tests.workloads.node import exits, named
+from podlife.client import CONFIG_MAPS, PODS, REPLICATION_CONTROLLERS
+from tests.workloads.node import PENDING, UNREADY, exits, named
 from tests.workloads.objects import Object, labelled_pod, template
 from tests.workloads.scenario import scenario
 from tests.workloads.world import World
@@ -103,3 +103,87 @@ async def quota_refuses(world: World) -> None:
     await world.create(RC, replication_controller(4))
     await world.until_status(RC, "web", availableReplicas=2)
     await world.until("it says so", lambda: world.status(RC, "web").get("conditions"))
+
+
+@scenario("replicationcontroller")
+async def no_replicas_wanted(world: World) -> None:
+    await world.create(RC, replication_controller(0))
+    await world.until_status(RC, "web", replicas=0)
+
+
+@scenario("replicationcontroller")
+async def pods_that_never_start(world: World) -> None:
+    world.node.let(PENDING)
+    await world.create(RC, replication_controller(3))
+    await world.until_status(RC, "web", replicas=3, fullyLabeledReplicas=3, readyReplicas=0)
+
+
+@scenario("replicationcontroller")
+async def pods_that_are_not_ready(world: World) -> None:
+    world.node.let(UNREADY)
+    await world.create(RC, replication_controller(2))
+    await world.until_status(RC, "web", replicas=2, readyReplicas=0)
+
+
+@scenario("replicationcontroller")
+async def available_after_a_while(world: World) -> None:
+    await start(world, 2, minReadySeconds=2)
+
+
+@scenario("replicationcontroller")
+async def not_available_yet(world: World) -> None:
+    await world.create(RC, replication_controller(2, minReadySeconds=100_000))
+    await world.until_status(RC, "web", readyReplicas=2, availableReplicas=0)
+
+
+@scenario("replicationcontroller")
+async def pod_succeeds(world: World) -> None:
+    """A pod that has ended is replaced, however it ended."""
+    await start(world, 1)
+    world.node.let(exits(0), named(world.pods()[0]["metadata"]["name"]))
+    await world.until("another was made", lambda: len(world.pods()) == 2)
+    await world.until_status(RC, "web", replicas=1, availableReplicas=1)
+
+
+@scenario("replicationcontroller")
+async def scaled_to_zero(world: World) -> None:
+    await start(world, 3)
+    await world.scale(RC, "web", 0)
+    await world.until("all pods are gone", lambda: not world.pods())
+    await world.until_status(RC, "web", replicas=0)
+
+
+@scenario("replicationcontroller")
+async def terminating_pod_replaced(world: World) -> None:
+    await start(world, 2)
+    world.node.hold()
+    await world.delete(PODS, world.pods()[0]["metadata"]["name"])
+    await world.until("another was made", lambda: len(world.pods()) == 3)
+    await world.until_status(RC, "web", replicas=2, availableReplicas=2)
+
+
+@scenario("replicationcontroller")
+async def pod_of_another_owner(world: World) -> None:
+    owner = await world.create(CONFIG_MAPS, {"metadata": {"name": "other"}})
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "controller": True}
+    reference["uid"] = owner["metadata"]["uid"]
+    await world.create(PODS, labelled_pod("foreign", ownerReferences=[reference]))
+    await start(world, 2)
+    await world.until_pods(3)
+
+
+@scenario("replicationcontroller")
+async def quota_is_lifted(world: World) -> None:
+    await world.refuse_pods(1)
+    await world.create(RC, replication_controller(2))
+    await world.until("it says so", lambda: world.status(RC, "web").get("conditions"))
+    await world.allow_pods()
+    await world.until_status(RC, "web", replicas=2, availableReplicas=2)
+
+
+@scenario("replicationcontroller")
+async def namespace_is_terminating(world: World) -> None:
+    await start(world, 1)
+    await world.terminate_namespace()
+    await world.lose(world.pods()[0])
+    await world.until_status(RC, "web", replicas=0)

@@ -64,12 +64,18 @@ Plugin = Callable[[AdmissionRequest, Reader], None]
 
 
 class AdmissionChain:
-    """The chain of plug-ins. The first one that raises ends the request."""
+    """The chain of plug-ins. The first one that raises ends the request. Those that only validate look at the object
+    that is about to be stored."""
 
-    def __init__(self, plugins: Sequence[Plugin], reader: Reader) -> None:
+    def __init__(self, plugins: Sequence[Plugin], reader: Reader, validators: Sequence[Plugin] = ()) -> None:
         self._plugins = tuple(plugins)
         self._reader = reader
+        self._validators = tuple(validators)
 
     def admit(self, attributes: AdmissionRequest) -> None:
         for plugin in self._plugins:
             plugin(attributes, self._reader)
+
+    def validate(self, attributes: AdmissionRequest) -> None:
+        for validator in self._validators:
+            validator(attributes, self._reader)

@@ -42,6 +42,8 @@ def restrict_nodes(change: AdmissionRequest, reader: Reader) -> None:
             _check_claim(node_name, change)
         case "leases.coordination.k8s.io":
             _check_lease(node_name, change)
+        case "serviceaccounts" if (change.operation, change.subresource) == (Operation.CREATE, "token"):
+            _check_token_request(node_name, change, reader)
         case "csinodes.storage.k8s.io" if change.name != node_name:
             raise change.forbidden("can only access CSINode with the same name as the requesting node")
 
@@ -160,6 +162,44 @@ def _check_lease(node_name: str, change: AdmissionRequest) -> None:
         raise change.forbidden(f'can only access leases in the "{_LEASE_NAMESPACE}" system namespace')
     if change.name != node_name:
         raise change.forbidden("can only access node lease with the same name as the requesting node")
+
+
+def _check_token_request(node_name: str, change: AdmissionRequest, reader: Reader) -> None:
+    """A node gets tokens for its own pods only, for the audiences that they ask for."""
+    spec = _spec(change.new or {})
+    ref = spec.get("boundObjectRef") or {}
+    if (ref.get("apiVersion"), ref.get("kind")) != ("v1", "Pod") or not ref.get("name"):
+        raise change.forbidden("node requested token not bound to a pod")
+    if not ref.get("uid"):
+        raise change.forbidden("node requested token with a pod binding without a uid")
+    pod = _read(reader, Key("pods", change.namespace, ref["name"]))
+    if pod is None:
+        details = {"name": ref["name"], "kind": "pods"}
+        raise NotFoundError(f'pods "{ref["name"]}" not found', details=details)
+    if ref["uid"] != _metadata(pod)["uid"]:
+        raise change.forbidden(
+            f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record. "
+            "The object might have been deleted and then recreated"
+        )
+    if _node_of(pod) != node_name:
+        raise change.forbidden("node requested token bound to a pod scheduled on a different node")
+    audiences = spec.get("audiences") or [""]
+    if len(audiences) > 1:
+        raise change.forbidden("node may only request 0 or 1 audiences")
+    if audiences[0] not in _token_audiences(pod):
+        raise change.forbidden(
+            f'audience "{audiences[0]}" not found in pod spec volume, {change.user.name} is not authorized to '
+            "request tokens for this audience"
+        )
+
+
+def _token_audiences(pod: Object) -> set[str]:
+    return {
+        str(source["serviceAccountToken"].get("audience", ""))
+        for volume in _spec(pod).get("volumes") or ()
+        for source in (volume.get("projected") or {}).get("sources") or ()
+        if source.get("serviceAccountToken") is not None
+    }
 
 
 def _without_report(claim: Object) -> Object:

@@ -168,6 +168,9 @@ def _headers(given: dict[str, str], user: UserInfo) -> CIMultiDict[str]:
         headers["X-Remote-Uid"] = user.uid
     for group in user.groups:
         headers.add("X-Remote-Group", group)
+    for key, values in user.extra:
+        for value in values:
+            headers.add(f"X-Remote-Extra-{quote(key, safe='')}", value)
     return headers
 
 

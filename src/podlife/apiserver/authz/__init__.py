@@ -1,17 +1,28 @@
-"""Authorization: what a user may do, decided without I/O. There is no RBAC."""
+"""Authorization: what a user may do, decided without I/O."""
 
-from podlife.apiserver.authz.attributes import Attributes, Decision, NodeView, PolicyRule
-from podlife.apiserver.authz.authorizer import authorize, forbidden, rules_for
+from podlife.apiserver.authz.attributes import Attributes, Decision, NodeView, selected_name
+from podlife.apiserver.authz.authorizer import Authorizer, forbidden
+from podlife.apiserver.authz.bootstrap_policy import AUTO_UPDATE, bootstrap_policy
 from podlife.apiserver.authz.pod_references import find_reference, references
+from podlife.apiserver.authz.rbac import RbacPolicy, RoleRef
+from podlife.apiserver.authz.rules import RuleSet, count_permissions, describe, permissions, quoted
 
 __all__ = [
+    "AUTO_UPDATE",
     "Attributes",
+    "Authorizer",
     "Decision",
     "NodeView",
-    "PolicyRule",
-    "authorize",
+    "RbacPolicy",
+    "RoleRef",
+    "RuleSet",
+    "bootstrap_policy",
+    "count_permissions",
+    "describe",
     "find_reference",
     "forbidden",
+    "permissions",
+    "quoted",
     "references",
-    "rules_for",
+    "selected_name",
 ]

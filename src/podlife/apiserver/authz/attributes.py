@@ -1,9 +1,12 @@
-"""Attributes of a request, rules that match them, and decisions about them."""
+"""Attributes of a request, and decisions about them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
+
+from podlife.api.names import check_path_segment
+from podlife.api.selectors import parse_field_selector
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +46,10 @@ class NodeView(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRule:
-    """Allowed verbs on resources of API groups, or on paths. `*` matches everything."""
-
-    verbs: tuple[str, ...]
-    groups: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-
-    def allows(self, attributes: Attributes) -> bool:
-        if not _covers(self.verbs, attributes.verb):
-            return False
-        if not attributes.resource:
-            return any(_covers_path(path, attributes.path) for path in self.paths)
-        if not _covers(self.groups, attributes.group):
-            return False
-        any_subresource = attributes.subresource and f"*/{attributes.subresource}" in self.resources
-        return bool(any_subresource) or _covers(self.resources, attributes.target)
-
-
-def _covers(values: tuple[str, ...], value: str) -> bool:
-    return value in values or "*" in values
-
-
-def _covers_path(pattern: str, path: str) -> bool:
-    if pattern.endswith("*"):
-        return path.startswith(pattern[:-1])
-    return path == pattern
+def selected_name(field_selector: str) -> str:
+    """Return the only name that a field selector can match, if it is a name; a selector may be invalid."""
+    try:
+        name = parse_field_selector(field_selector).exact("metadata.name")
+    except ValueError:
+        return ""
+    return name if name and not check_path_segment(name) else ""

@@ -1,73 +1,45 @@
 """Authorization: a decision from a user and the attributes of a request, without I/O.
 
-There is no RBAC; there are five kinds of users. Members of `system:masters` may do everything. The controllers may
-use every resource but may not impersonate. A node may do what the Node authorizer allows (`node_authorizer`). A
-user with a bootstrap token may request a node's certificate and nothing else. Every authenticated user may use
-discovery and review its own rights.
+Members of `system:masters` may do everything. Then, as with `--authorization-mode=Node,RBAC`: a node may do what the
+Node authorizer allows, and every user what roles allow that are bound to it or to its groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from podlife.apiserver.authn import BOOTSTRAPPERS, CLUSTER_INFO, CONTROLLERS, MASTERS, UserInfo
-from podlife.apiserver.authz.attributes import ALLOWED, DENIED, Attributes, Decision, NodeView, PolicyRule
+from podlife.api.codec import Object
+from podlife.apiserver.authn import MASTERS, UserInfo
+from podlife.apiserver.authz.attributes import ALLOWED, Attributes, Decision, NodeView
 from podlife.apiserver.authz.node_authorizer import authorize_node
+from podlife.apiserver.authz.rbac import RbacPolicy
 from podlife.errors import ForbiddenError
 
-_MASTER_RULES = (PolicyRule(("*",), ("*",), ("*",)), PolicyRule(("*",), paths=("*",)))
-_CONTROLLER_RULES = (
-    PolicyRule(
-        ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"), ("*",), ("*",)
-    ),
-    PolicyRule(("get",), paths=("*",)),
-)
-_AUTHENTICATED_RULES = (
-    PolicyRule(
-        ("create",), ("authorization.k8s.io",), ("selfsubjectaccessreviews", "selfsubjectrulesreviews")
-    ),
-    PolicyRule(("create",), ("authentication.k8s.io",), ("selfsubjectreviews",)),
-    PolicyRule(
-        ("get",),
-        paths=(
-            *("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"),
-            *("/healthz", "/livez", "/readyz", "/version", "/version/"),
-        ),
-    ),
-)
-_BOOTSTRAP_RULES = (PolicyRule(("create", "get"), ("certificates.k8s.io",), ("certificatesigningrequests",)),)
-_PUBLIC_RULES = (PolicyRule(("get",), paths=("/healthz", "/livez", "/readyz", "/version", "/version/")),)
-
-# Components for which upstream has separate identities and which act on all objects.
-_CONTROLLER_USERS = frozenset({CONTROLLERS.name, "system:kube-scheduler"})
+_NO_NODE_RULES = "node authorizer does not support user rule resolution"
 
 
-def authorize(user: UserInfo, attributes: Attributes, nodes: NodeView) -> Decision:
-    """Decide whether the user may do it; only denials carry a reason."""
-    if MASTERS in user.groups:
-        return ALLOWED
-    if any(rule.allows(attributes) for rule in rules_for(user)) or _is_cluster_info(attributes):
-        return ALLOWED
-    if user.node_name:
-        return authorize_node(user.node_name, attributes, nodes)
-    return DENIED
+class Authorizer:
+    def __init__(self, nodes: NodeView, policy: RbacPolicy) -> None:
+        self._nodes = nodes
+        self.policy = policy
 
+    def authorize(self, user: UserInfo, attributes: Attributes) -> Decision:
+        """Decide whether the user may do it."""
+        if MASTERS in user.groups:
+            return ALLOWED
+        if not user.node_name:
+            return self.policy.authorize(user, attributes)
+        by_node = authorize_node(user.node_name, attributes, self._nodes)
+        if by_node.allowed:
+            return by_node
+        decision = self.policy.authorize(user, attributes)
+        if decision.allowed or not by_node.reason:
+            return decision
+        return Decision(False, "\n".join(filter(None, (by_node.reason, decision.reason))))
 
-def _is_cluster_info(attributes: Attributes) -> bool:
-    what = (attributes.verb, attributes.group, attributes.target, attributes.namespace, attributes.name)
-    return what == ("get", "", "configmaps", *CLUSTER_INFO)
-
-
-def rules_for(user: UserInfo) -> Sequence[PolicyRule]:
-    """Return the user's rules. A node may do more than its rules say, depending on its pods."""
-    common = _AUTHENTICATED_RULES if "system:authenticated" in user.groups else _PUBLIC_RULES
-    if MASTERS in user.groups:
-        return (*_MASTER_RULES, *common)
-    if user.name in _CONTROLLER_USERS:
-        return (*_CONTROLLER_RULES, *common)
-    if BOOTSTRAPPERS in user.groups:
-        return (*_BOOTSTRAP_RULES, *common)
-    return common
+    def rules_for(self, user: UserInfo, namespace: str) -> tuple[list[Object], list[str]]:
+        """Return the user's rules in a namespace, and what keeps them from being complete. A node may do more,
+        depending on its pods."""
+        rules, missing = self.policy.rules_for(user, namespace)
+        return rules, list(filter(None, (_NO_NODE_RULES if user.node_name else "", missing)))
 
 
 def forbidden(user: UserInfo, attributes: Attributes, decision: Decision) -> ForbiddenError:

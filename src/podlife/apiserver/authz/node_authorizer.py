@@ -6,29 +6,25 @@ the object are in `admission.node_restriction`. The reasons are upstream's words
 
 from __future__ import annotations
 
+from functools import cache
+
 from podlife.api.codec import Object, decode_object, encode
 from podlife.api.selectors import FieldSelector, parse_field_selector
-from podlife.apiserver.authz.attributes import ALLOWED, DENIED, Attributes, Decision, NodeView, PolicyRule
+from podlife.apiserver.authz.attributes import ALLOWED, DENIED, Attributes, Decision, NodeView
+from podlife.apiserver.authz.bootstrap_policy import node_rules
 from podlife.apiserver.authz.pod_references import references
+from podlife.apiserver.authz.rules import RuleSet
 from podlife.apiserver.storage import Key, Store
 
 _READ = ("get", "list", "watch")
 _OWN_VERBS = ("get", "create", "update", "patch", "delete")
 _LEASE_NAMESPACE = "kube-node-lease"
-# Unlike upstream: the namespace's UID identifies the cluster, and a kubelet compares it with the one it joined.
-_CLUSTER_IDENTITY = ("get", "", "namespaces", "kube-system")
 
-# Allowed to every node.
-_RULES = (
-    PolicyRule(("create",), ("authentication.k8s.io",), ("tokenreviews",)),
-    PolicyRule(("create",), ("authorization.k8s.io",), ("subjectaccessreviews", "localsubjectaccessreviews")),
-    PolicyRule(_READ, ("",), ("services",)),
-    PolicyRule(("create", "update", "patch"), ("", "events.k8s.io"), ("events",)),
-    PolicyRule(("get",), ("",), ("endpoints",)),
-    PolicyRule(("create", *_READ), ("certificates.k8s.io",), ("certificatesigningrequests",)),
-    PolicyRule(_READ, ("storage.k8s.io",), ("csidrivers",)),
-    PolicyRule(_READ, ("node.k8s.io",), ("runtimeclasses",)),
-)
+
+@cache
+def _rules() -> RuleSet:
+    """Allowed to every node."""
+    return RuleSet(node_rules())
 
 
 def authorize_node(node_name: str, attributes: Attributes, nodes: NodeView) -> Decision:
@@ -39,7 +35,11 @@ def authorize_node(node_name: str, attributes: Attributes, nodes: NodeView) -> D
             if attributes.verb not in ("update", "patch"):
                 return Decision(False, "can only get/update/patch this type")
             return _related(node_name, attributes, nodes)
-        case ("", "persistentvolumeclaims" | "persistentvolumes") | ("storage.k8s.io", "volumeattachments"):
+        case (
+            ("", "persistentvolumeclaims" | "persistentvolumes")
+            | ("storage.k8s.io", "volumeattachments")
+            | ("resource.k8s.io", "resourceclaims")
+        ):
             return _get_related(node_name, attributes, nodes)
         case ("", "serviceaccounts"):
             return _service_account(node_name, attributes, nodes)
@@ -51,9 +51,9 @@ def authorize_node(node_name: str, attributes: Attributes, nodes: NodeView) -> D
             return _node(node_name, attributes)
         case ("", "pods"):
             return _pod(node_name, attributes, nodes)
-    if (attributes.verb, attributes.group, attributes.target, attributes.name) == _CLUSTER_IDENTITY:
-        return ALLOWED
-    return ALLOWED if any(rule.allows(attributes) for rule in _RULES) else DENIED
+        case ("resource.k8s.io", "resourceslices"):
+            return _resource_slice(node_name, attributes, nodes)
+    return ALLOWED if _rules().allows(attributes) else DENIED
 
 
 def _related(node_name: str, attributes: Attributes, nodes: NodeView, name: str = "") -> Decision:
@@ -112,6 +112,23 @@ def _csi_node(node_name: str, attributes: Attributes) -> Decision:
     if attributes.verb != "create" and attributes.name != node_name:
         return Decision(False, "can only access CSINode with the same name as the requesting node")
     return ALLOWED
+
+
+def _resource_slice(node_name: str, attributes: Attributes, nodes: NodeView) -> Decision:
+    if attributes.subresource:
+        return Decision(False, "cannot authorize ResourceSlice subresources")
+    match attributes.verb:
+        case "create":
+            return ALLOWED
+        case "get" | "update" | "patch" | "delete":
+            return _related(node_name, attributes, nodes)
+        case "watch" | "list" | "deletecollection":
+            if _selector(attributes).exact("spec.nodeName") == node_name:
+                return ALLOWED
+            how = "can only list/watch/deletecollection resourceslices with nodeName field selector"
+            return Decision(False, how)
+    verbs = "get, watch, list, create, update, patch, delete, deletecollection"
+    return Decision(False, f"only the following verbs are allowed for a ResourceSlice: {verbs}")
 
 
 def _node(node_name: str, attributes: Attributes) -> Decision:

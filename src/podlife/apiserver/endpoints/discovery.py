@@ -39,15 +39,19 @@ class _Subresource:
 
 _SUBRESOURCES: Mapping[str, _Subresource] = {
     "approval": _Subresource(),
+    "attach": _Subresource(("create", "get"), "PodAttachOptions"),
     "binding": _Subresource(("create",), "Binding"),
     "ephemeralcontainers": _Subresource(),
     "eviction": _Subresource(("create",), "Eviction", "policy", "v1"),
     "exec": _Subresource(("create", "get"), "PodExecOptions"),
     "finalize": _Subresource(("update",)),
     "log": _Subresource(("get",)),
+    "portforward": _Subresource(("create", "get"), "PodPortForwardOptions"),
+    "proxy": _Subresource(("create", "delete", "get", "patch", "update"), "{}ProxyOptions"),
     "resize": _Subresource(),
     "scale": _Subresource(_UPDATE, "Scale", "autoscaling", "v1"),
     "status": _Subresource(),
+    "token": _Subresource(("create",), "TokenRequest", "authentication.k8s.io", "v1"),
 }
 
 
@@ -152,7 +156,7 @@ def _subresource_entry(row: Resource, name: str) -> Object:
     entry: Object = {"name": f"{row.plural}/{name}", "singularName": "", "namespaced": row.namespaced}
     if what.group:
         entry |= {"group": what.group, "version": what.version}
-    return entry | {"kind": what.kind or row.kind, "verbs": what.verbs}
+    return entry | {"kind": what.kind.format(row.kind) or row.kind, "verbs": what.verbs}
 
 
 def _storage_version_hash(catalog: ResourceCatalog, row: Resource) -> str:
@@ -215,7 +219,7 @@ def _aggregated_resource(row: Resource) -> Object:
 
 def _aggregated_subresource(row: Resource, name: str) -> Object:
     what = _SUBRESOURCES[name]
-    kind = {"group": what.group, "version": what.version, "kind": what.kind}
+    kind = {"group": what.group, "version": what.version, "kind": what.kind.format(row.kind)}
     return {
         "subresource": name,
         "responseKind": kind if what.kind else _response_kind(row),

@@ -7,16 +7,23 @@ a Status object, so that no client sees anything else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from podlife.api import status
 from podlife.api.codec import encode
+from podlife.apiserver.admission.service_account import default_account_created
 from podlife.apiserver.audit import AuditContext, Auditor
 from podlife.apiserver.authn import Authenticator, UserInfo
-from podlife.apiserver.authz import Attributes, NodeView, authorize, forbidden
-from podlife.apiserver.endpoints import certificate_signing_requests, non_resource_urls, request_info, reviews
+from podlife.apiserver.authz import Attributes, Authorizer, forbidden, selected_name
+from podlife.apiserver.endpoints import (
+    certificate_signing_requests,
+    non_resource_urls,
+    openid,
+    request_info,
+    reviews,
+)
 from podlife.apiserver.endpoints.certificate_signing_requests import SignRequest
 from podlife.apiserver.endpoints.impersonation import act_as
 from podlife.apiserver.endpoints.metrics import ApiServerMetrics
@@ -26,13 +33,16 @@ from podlife.apiserver.registry import Registry, RequestScope, create, delete, g
 from podlife.apiserver.registry.request_body import with_json
 from podlife.apiserver.registry.response import headers
 from podlife.apiserver.registry.worker_threads import offload
+from podlife.apiserver.service_accounts import ServiceAccountTokens
 from podlife.apiserver.storage import MismatchError, StoreError, StoreFullError, StoreLostError
 from podlife.apiserver.subresources import (
-    admit_exec,
+    admit_connect,
+    admit_proxy,
     bind,
     evict,
     get_scale,
     patch_scale,
+    request_token,
     update_scale,
 )
 from podlife.errors import ApiError, ConflictError, NotFoundError, UnauthorizedError
@@ -42,6 +52,7 @@ if TYPE_CHECKING:
     # Loads an HTTP client, which a handler without a socket does not need.
     from podlife.apiserver.aggregation.controller import Aggregator
     from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
+    from podlife.apiserver.subresources.proxy import ResourceProxy
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +78,7 @@ _SPECIAL: dict[tuple[str, str], Verb] = {
     ("binding", "create"): bind,
     ("namespaces", "delete"): delete_namespace,
 }
+_CONNECTED = ("log", "exec", "attach", "portforward")
 # Subresources that are another view of the whole object and are read and written like it.
 _VIEWS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
 
@@ -77,12 +89,16 @@ class ApiHandler:
 
     registry: Registry
     authenticator: Authenticator
-    nodes: NodeView
+    authorizer: Authorizer
     kubelet_proxy: KubeletProxy | None
     metrics: ApiServerMetrics
     sign_node_request: SignRequest | None = None
     auditor: Auditor | None = None
     aggregator: Aggregator | None = None
+    resource_proxy: ResourceProxy | None = None
+    # None if this server issues no tokens.
+    service_accounts: ServiceAccountTokens | None = None
+    needs_accounts: bool = False
 
     async def __call__(self, request: Request) -> Response:
         started = self.metrics.begin()
@@ -134,13 +150,14 @@ class ApiHandler:
             if answer is not None:
                 return answer
         if info is None:
-            return await non_resource_urls.answer(request, self.registry, self.metrics)
+            document = openid.answer(request, self.service_accounts)
+            return document or await non_resource_urls.answer(request, self.registry, self.metrics)
         resource = info.resource
         if resource is None:
-            if info.subresource == "attach":
-                await self._admit_attach(request, user, info, attributes.verb)
-            raise _not_offered(info) or self._no_subresource(info) or non_resource_urls.not_found()
-        request, yaml_duplicates = await with_json(request)
+            raise self._no_subresource(info) or non_resource_urls.not_found()
+        yaml_duplicates: list[str] = []
+        if info.subresource != "proxy":
+            request, yaml_duplicates = await with_json(request)
         if audit is not None:
             audit.read(request)
         scope = RequestScope(
@@ -168,17 +185,6 @@ class ApiHandler:
         finally:
             if audit is not None:
                 audit.annotate(scope.annotations)
-
-    async def _admit_attach(
-        self, request: Request, user: UserInfo, info: request_info.RequestInfo, verb: str
-    ) -> None:
-        """A webhook that forbids it is heard, though it is not offered."""
-        pods = self.registry.catalog.find(info.group, info.version, info.plural)
-        if pods is not None and pods.key == "pods":
-            scope = RequestScope(
-                self.registry, request, user, pods, verb, info.namespace, info.name, info.subresource
-            )
-            await admit_exec(scope)
 
     def _no_subresource(self, info: request_info.RequestInfo) -> ApiError | None:
         """As upstream says of a custom resource."""
@@ -210,7 +216,7 @@ class ApiHandler:
         return user
 
     def _authorize(self, user: UserInfo, attributes: Attributes, audit: AuditContext | None = None) -> None:
-        decision = authorize(user, attributes, self.nodes)
+        decision = self.authorizer.authorize(user, attributes)
         if audit is not None:
             audit.decided(decision)
         if not decision.allowed:
@@ -228,12 +234,12 @@ class ApiHandler:
         elif resource.group in ("authorization.k8s.io", "authentication.k8s.io"):
             now = self.registry.clock.now()
             return await offload(
-                lambda: reviews.answer(scope, self.authenticator, self.nodes, now), scope.request.body
+                lambda: reviews.answer(scope, self.authenticator, self.authorizer, now), scope.request.body
             )
         elif resource.group == "certificates.k8s.io" and verb == "create" and not (scope.name or subresource):
             return await certificate_signing_requests.create(scope, self.sign_node_request)
-        if subresource in ("log", "exec"):
-            return await self._connect(scope)
+        if subresource and (answer := self._answers().get(subresource)):
+            return await answer(scope)
         if subresource and subresource not in _VIEWS:
             special = _SPECIAL.get((subresource, verb))
             if special is None:
@@ -243,6 +249,7 @@ class ApiHandler:
             ("update",) if subresource == "finalize" else ("get", "update", "patch")
         ):
             raise not_allowed()
+        await self._prepare_account(scope)
         is_whole = verb in ("create", "deletecollection")
         if is_whole and (scope.name or (resource.namespaced and not scope.namespace)):
             raise not_allowed()
@@ -250,6 +257,22 @@ class ApiHandler:
             raise not_allowed()
         run = _SPECIAL.get((resource.key, verb)) or _VERBS[verb]
         return await run(scope)
+
+    def _answers(self) -> Mapping[str, Callable[[RequestScope], Awaitable[Response]]]:
+        """Subresources that are not a part of an object."""
+        connected = dict.fromkeys(_CONNECTED, self._connect)
+        return {"proxy": self._proxy, "token": self._request_token, **connected}
+
+    async def _prepare_account(self, scope: RequestScope) -> None:
+        if self.needs_accounts and scope.verb == "create" and scope.resource.key == "pods":
+            await default_account_created(self.registry.store.get, scope.namespace)
+
+    async def _request_token(self, scope: RequestScope) -> Response:
+        if scope.verb != "create":
+            raise not_allowed()
+        if self.service_accounts is None:
+            raise non_resource_urls.not_found()
+        return await request_token(scope, self.service_accounts)
 
     async def _connect(self, scope: RequestScope) -> Response:
         if self.kubelet_proxy is None:
@@ -259,22 +282,40 @@ class ApiHandler:
             raise not_allowed()
         if is_log:
             return await self.kubelet_proxy.log(scope.request, scope.namespace, scope.name)
-        request = await admit_exec(scope)
-        return await self.kubelet_proxy.exec(request, scope.namespace, scope.name)
+        request = await admit_connect(scope)
+        if scope.verb != "create" and scope.authorize is not None:
+            # A WebSocket begins with GET, but does more than to read.
+            scope.authorize("create")
+        return await self.kubelet_proxy.connect(request, scope.namespace, scope.name, scope.subresource)
+
+    async def _proxy(self, scope: RequestScope) -> Response:
+        if self.resource_proxy is None:
+            raise ApiError("this server cannot reach pods", code=503, reason="ServiceUnavailable")
+        if not scope.verb and scope.request.method != "OPTIONS":
+            raise not_allowed()
+        plural = scope.resource.plural
+        subpath = scope.request.path.partition(f"/{plural}/{scope.name}/proxy")[2]
+        subpath = await admit_proxy(scope, subpath)
+        return await self.resource_proxy.answer(scope.request, plural, scope.namespace, scope.name, subpath)
 
 
 def _attributes(request: Request, info: request_info.RequestInfo | None) -> Attributes:
     if info is None:
         return Attributes(verb=request.method.lower(), path=request.path)
+    verb, name = request_info.verb_of(request, info), info.name
+    selector = request.query.get("fieldSelector")
+    if selector and not name and verb in ("list", "watch"):
+        # A list that selects one name is about that object.
+        name = selected_name(selector)
     return Attributes(
-        verb=request_info.verb_of(request, info),
+        verb=verb,
         group=info.group,
         resource=info.plural,
         subresource=info.subresource,
         namespace=info.namespace,
-        name=info.name,
+        name=name,
         path=request.path,
-        field_selector=request.query.get("fieldSelector"),
+        field_selector=selector,
     )
 
 
@@ -283,19 +324,3 @@ def _failure(error: ApiError) -> Response:
     if error.retry_after_seconds:
         headers["Retry-After"] = str(error.retry_after_seconds)
     return Response(error.code, encode(status.failure(error)), headers=headers)
-
-
-# Pod subresources that are not served, and what to use instead.
-_INSTEAD = {
-    "attach": "`kubectl logs -f` shows the pod's output, `kubectl exec -it` runs a command in it",
-    "portforward": "connect to the pod's own address, `kubectl get pod -o wide` shows it",
-    "proxy": "connect to the pod's own address, `kubectl get pod -o wide` shows it",
-}
-
-
-def _not_offered(info: request_info.RequestInfo) -> ApiError | None:
-    if (info.group, info.plural) != ("", "pods") or info.subresource not in _INSTEAD:
-        return None
-    return NotFoundError(
-        f"{info.subresource} is not offered by this server: {_INSTEAD[info.subresource]}", details={}
-    )

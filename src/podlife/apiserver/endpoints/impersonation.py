@@ -1,8 +1,7 @@
 """Impersonation: `kubectl --as`, and clients that act for their own users.
 
 The sender must be allowed to impersonate the user, each group, the UID and each extra value; the request is then
-authorized as that user's. Extra values are dropped, because no decision depends on them. A request with impersonation
-headers is never served as the sender's own.
+authorized as that user's. A request with impersonation headers is never served as the sender's own.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def act_as(user: UserInfo, request: Request, check: Callable[[UserInfo, Attribut
         )
     for attributes in (*_asked(name, uid, groups), *_asked_extra(headers, extra)):
         check(user, attributes)
-    return UserInfo(name, uid, _completed(name, groups))
+    return UserInfo(name, uid, _completed(name, groups), tuple(_extra(headers, extra)))
 
 
 def _all(headers: Mapping[str, str], name: str) -> tuple[str, ...]:
@@ -55,10 +54,14 @@ def _asked(name: str, uid: str, groups: tuple[str, ...]) -> Iterator[Attributes]
         yield Attributes("impersonate", "authentication.k8s.io", "uids", name=uid)
 
 
-def _asked_extra(headers: Mapping[str, str], extra: Iterable[str]) -> Iterator[Attributes]:
+def _extra(headers: Mapping[str, str], extra: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for header in dict.fromkeys(each.lower() for each in extra):
-        key = unquote(header.removeprefix(_EXTRA))
-        for value in _all(headers, header):
+        yield unquote(header.removeprefix(_EXTRA)), _all(headers, header)
+
+
+def _asked_extra(headers: Mapping[str, str], extra: Iterable[str]) -> Iterator[Attributes]:
+    for key, values in _extra(headers, extra):
+        for value in values:
             yield Attributes("impersonate", "authentication.k8s.io", "userextras", key, name=value)
 
 

@@ -37,6 +37,10 @@ def parse(path: str, catalog: ResourceCatalog) -> RequestInfo | None:
 
 def _resource_info(catalog: ResourceCatalog, group: str, version: str, rest: list[str]) -> RequestInfo | None:
     namespace = ""
+    # What follows a `proxy` is a path of another server, and none of ours.
+    at = 4 if rest[:1] == ["namespaces"] else 2
+    if rest[at : at + 1] == ["proxy"]:
+        rest = rest[: at + 1]
     if not all(rest):
         return None
     # `namespaces/x` is the namespace itself, `namespaces/x/pods` is in it; `namespaces/x/status` is the former.
@@ -66,6 +70,8 @@ def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bo
 def verb_of(request: Request, info: RequestInfo) -> str:
     """Return the request's verb, as authorization and the registry name it; empty for an unknown method."""
     match request.method:
+        case "HEAD" if info.subresource == "proxy":
+            return "get"
         case "GET":
             if info.name:
                 return "get"

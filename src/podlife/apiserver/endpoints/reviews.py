@@ -13,55 +13,58 @@ from typing import Any
 from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import FieldError, bad_value, invalid
 from podlife.apiserver.authn import Authenticator, UserInfo
-from podlife.apiserver.authz import Attributes, NodeView, authorize, rules_for
+from podlife.apiserver.authz import Attributes, Authorizer
 from podlife.apiserver.registry import RequestScope, response
 from podlife.apiserver.registry.field_managers import track
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import bad_request, read_object
 from podlife.apiserver.registry.table import convert
+from podlife.errors import UnauthorizedError
 from podlife.wire import Response
 
 _GROUP = "authorization.k8s.io"
 
 
-def answer(scope: RequestScope, authenticator: Authenticator, nodes: NodeView, now: datetime) -> Response:
+def answer(
+    scope: RequestScope, authenticator: Authenticator, authorizer: Authorizer, now: datetime
+) -> Response:
     scope.dry_run("CreateOptions")
     to = response.representation(scope, has_tables=False)
     body = with_type(scope.resource, read_object(scope))
-    answered = encode(_review(scope, body, authenticator, nodes, now))
+    answered = encode(_review(scope, body, authenticator, authorizer, now))
     shown = to.finish(convert(scope.resource, answered, to, now=now.timestamp()))
     return Response(201, shown, to.media_type, response.headers(scope))
 
 
 def _review(
-    scope: RequestScope, body: Object, authenticator: Authenticator, nodes: NodeView, now: datetime
+    scope: RequestScope, body: Object, authenticator: Authenticator, authorizer: Authorizer, now: datetime
 ) -> Object:
     if body.get("metadata") is not None:
         # Those that answer with the review that was sent answer with its managers, too.
         track(scope, body, None)
     match scope.resource.plural:
         case "selfsubjectaccessreviews":
-            return review_access(scope.user, body, nodes)
+            return review_access(scope.user, body, authorizer)
         case "selfsubjectrulesreviews":
-            return review_rules(scope.user, body)
+            return review_rules(scope.user, body, authorizer)
         case "subjectaccessreviews":
-            return review_subject_access(body, nodes)
+            return review_subject_access(body, authorizer)
         case "localsubjectaccessreviews":
-            return review_subject_access(body, nodes, namespace=scope.namespace)
+            return review_subject_access(body, authorizer, namespace=scope.namespace)
         case "tokenreviews":
             return review_token(body, authenticator)
         case _:
             return review_self(scope.user, now)
 
 
-def review_access(user: UserInfo, body: Object, nodes: NodeView) -> Object:
+def review_access(user: UserInfo, body: Object, authorizer: Authorizer) -> Object:
     """SelfSubjectAccessReview."""
     spec = body.get("spec") or {}
     _check("SelfSubjectAccessReview", _spec_errors(spec))
-    return _with_status(body, _access_status(user, spec, nodes))
+    return _with_status(body, _access_status(user, spec, authorizer))
 
 
-def review_subject_access(body: Object, nodes: NodeView, *, namespace: str = "") -> Object:
+def review_subject_access(body: Object, authorizer: Authorizer, *, namespace: str = "") -> Object:
     """SubjectAccessReview or, with a namespace, LocalSubjectAccessReview."""
     spec = body.get("spec") or {}
     errors = _spec_errors(spec)
@@ -71,27 +74,22 @@ def review_subject_access(body: Object, nodes: NodeView, *, namespace: str = "")
         errors += _local_errors(spec, namespace)
     _check("LocalSubjectAccessReview" if namespace else "SubjectAccessReview", errors)
     user = UserInfo(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()))
-    return _with_status(body, _access_status(user, spec, nodes))
+    return _with_status(body, _access_status(user, spec, authorizer))
 
 
-def review_rules(user: UserInfo, body: Object) -> Object:
+def review_rules(user: UserInfo, body: Object, authorizer: Authorizer) -> Object:
     """SelfSubjectRulesReview."""
-    if not (body.get("spec") or {}).get("namespace"):
+    namespace = (body.get("spec") or {}).get("namespace")
+    if not namespace:
         raise bad_request("no namespace on request")
-    rules = rules_for(user)
+    rules, errors = authorizer.rules_for(user, namespace)
     status: Object = {
-        "resourceRules": [
-            {"verbs": list(rule.verbs), "apiGroups": list(rule.groups), "resources": list(rule.resources)}
-            for rule in rules
-            if rule.resources
-        ],
-        "nonResourceRules": [
-            {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.paths)} for rule in rules if rule.paths
-        ],
+        "resourceRules": _rules_with("resources", rules, "verbs", "apiGroups", "resources", "resourceNames"),
+        "nonResourceRules": _rules_with("nonResourceURLs", rules, "verbs", "nonResourceURLs"),
         "incomplete": bool(user.node_name),
     }
-    if user.node_name:
-        status["evaluationError"] = "node authorizer does not support user rule resolution"
+    if errors:
+        status["evaluationError"] = f"[{', '.join(errors)}]" if len(errors) > 1 else errors[0]
     return {
         "kind": "SelfSubjectRulesReview",
         "apiVersion": f"{_GROUP}/v1",
@@ -99,6 +97,10 @@ def review_rules(user: UserInfo, body: Object) -> Object:
         "spec": {},
         "status": status,
     }
+
+
+def _rules_with(field: str, rules: list[Object], *fields: str) -> list[Object]:
+    return [{each: rule[each] for each in fields if rule.get(each)} for rule in rules if rule.get(field)]
 
 
 def review_self(user: UserInfo, now: datetime) -> Object:
@@ -113,13 +115,20 @@ def review_self(user: UserInfo, now: datetime) -> Object:
 
 def review_token(body: Object, authenticator: Authenticator) -> Object:
     """TokenReview."""
-    token = (body.get("spec") or {}).get("token")
+    spec = body.get("spec") or {}
+    token = spec.get("token")
     if not token:
         raise bad_request("token is required for TokenReview in authentication")
-    user = authenticator.find_token(token)
-    if user is None:
+    try:
+        found = authenticator.find_token(token, spec.get("audiences") or ())
+    except UnauthorizedError as error:
+        return _with_status(body, {"user": {}, "error": f"[invalid bearer token, {error}]"})
+    if found is None:
         return _with_status(body, {"user": {}, "error": "invalid bearer token"})
-    return _with_status(body, {"authenticated": True, "user": user.to_object()})
+    status: Object = {"authenticated": True, "user": found.user.to_object()}
+    if found.audiences:
+        status["audiences"] = list(found.audiences)
+    return _with_status(body, status)
 
 
 def _asked(spec: Object) -> Attributes:
@@ -144,8 +153,8 @@ def _selector_text(selector: Object) -> str:
     return ",".join(terms)
 
 
-def _access_status(user: UserInfo, spec: Object, nodes: NodeView) -> Object:
-    decision = authorize(user, _asked(spec), nodes)
+def _access_status(user: UserInfo, spec: Object, authorizer: Authorizer) -> Object:
+    decision = authorizer.authorize(user, _asked(spec))
     status: Object = {"allowed": decision.allowed}
     if decision.reason:
         status["reason"] = decision.reason

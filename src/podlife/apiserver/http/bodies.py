@@ -58,18 +58,21 @@ class HttpLimits:
 class StreamingConnection(BoundedConnection):
     """A connection's reading side: it may stall, and it may be reading a stream when it closes."""
 
-    __slots__ = ("_stall_check", "_stall_seconds", "is_ending", "stream")
+    __slots__ = ("_stall_check", "_stall_seconds", "is_ending", "may_stall", "stream")
 
     def __init__(self, server: web.Server, *, stall_seconds: float, **settings: Any) -> None:
         super().__init__(server, **settings)
         self.stream: asyncio.Task[Any] | None = None
         # Distinguishes ending the stream from losing the client.
         self.is_ending = False
+        self.may_stall = False
         self._stall_seconds = stall_seconds
         self._stall_check: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        if self.may_stall:
+            return
         assert self.transport is not None
         # At most a few slices are buffered. A reader that does not take them within this time has stalled.
         self._stall_check = self._loop.call_later(self._stall_seconds, self.transport.abort)

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from aiohttp import WSMsgType, hdrs, web
+from multidict import CIMultiDict
 
 from podlife.apiserver.http.bodies import (
     SERVER_NAME,
@@ -31,6 +32,7 @@ from podlife.apiserver.http.bodies import (
 )
 from podlife.bounded_connection import UnauthenticatedConnections, enable_keepalive
 from podlife.errors import ApiError
+from podlife.upgraded_connection import UpgradedConnection
 from podlife.wire import WEBSOCKET_MESSAGE_BYTES, Channel, Handler, Peer, Query, Request, Upgrade
 
 log = logging.getLogger(__name__)
@@ -56,23 +58,22 @@ class HttpServer:
         self._identify = identify
         self._tls = tls
         self._limits = limits or HttpLimits()
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[asyncio.Server] = []
         self._server: _Server | None = None
 
     @property
     def port(self) -> int:
         """The bound port; if port 0 was requested, the one the system chose."""
-        assert self._listener is not None
-        return int(self._listener.sockets[0].getsockname()[1])
+        return int(self._listeners[0].sockets[0].getsockname()[1])
 
     @property
     def connections(self) -> int:
         return len(self._server.connections) if self._server else 0
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; raises OSError if the address cannot be bound."""
-        self._server = _Server(self._handler, self._limits, self._identify)
-        self._listener = await asyncio.get_running_loop().create_server(
+        """Listen, again at another address if called again; raises OSError if the address cannot be bound."""
+        self._server = self._server or _Server(self._handler, self._limits, self._identify)
+        listener = await asyncio.get_running_loop().create_server(
             self._server,
             host,
             port,
@@ -80,21 +81,23 @@ class HttpServer:
             backlog=1024,
             ssl_handshake_timeout=self._limits.handshake_seconds if self._tls else None,
         )
-        for listener in self._listener.sockets:
-            enable_keepalive(listener)
+        self._listeners.append(listener)
+        for each in listener.sockets:
+            enable_keepalive(each)
 
     async def stop(self, *, seconds: float = 5.0) -> None:
         """Stop accepting connections, end streams, wait for requests in flight, and close the rest."""
-        if self._listener is None or self._server is None:
+        if not self._listeners or self._server is None:
             return
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         self._server.end_streams()
         await self._server.receive_bodies(seconds)
         self._server.pre_shutdown()
         await self._server.shutdown(max(0.0, deadline - loop.time()))
-        self._listener = None
+        self._listeners = []
 
 
 class _Connection(StreamingConnection):
@@ -234,7 +237,11 @@ class _Server(web.Server):
         ):
             self.unauthenticated.forget(connection)
         if response.upgrade is not None:
-            return await _upgrade(request, response.upgrade)
+            # Unread data is bounded, so a client may pause for any time.
+            connection.may_stall = True
+            if response.upgrade.protocols is None:
+                return await _pass_on(request, headers_of(response), response.upgrade)
+            return await _upgrade(request, response.upgrade, response.upgrade.protocols)
         content = response.body
         if isinstance(content, bytes):
             if len(content) <= SLICE_BYTES:
@@ -267,20 +274,37 @@ def _peer_of(certificate: dict[str, Any] | None) -> Peer | None:
     return Peer(names[0], tuple(value for key, value in subject if key == "organizationName"))
 
 
-async def _upgrade(request: web.BaseRequest, wanted: Upgrade) -> web.StreamResponse:
+async def _pass_on(
+    request: web.BaseRequest, headers: CIMultiDict[str], wanted: Upgrade
+) -> web.StreamResponse:
+    """Upgrade to plain bytes. As below, the relay is always called."""
+    for name in (hdrs.CONTENT_TYPE, hdrs.CACHE_CONTROL):
+        headers.popall(name, None)
+    try:
+        channel = await UpgradedConnection.accept(request, headers.items())
+    except BaseException:
+        await wanted.relay(_ClosedChannel())
+        raise
+    await wanted.relay(channel)
+    return channel.response
+
+
+async def _upgrade(
+    request: web.BaseRequest, wanted: Upgrade, protocols: tuple[str, ...]
+) -> web.StreamResponse:
     """Upgrade to a WebSocket that speaks one of Kubernetes' subprotocols, or none if none was requested.
 
     The relay may hold a connection to a kubelet, and is responsible for closing it. So it is always called: with a
     closed channel if the client cannot be upgraded.
     """
     socket = web.WebSocketResponse(
-        protocols=wanted.protocols,
+        protocols=protocols,
         compress=False,
         max_msg_size=WEBSOCKET_MESSAGE_BYTES,
         heartbeat=_HEARTBEAT_SECONDS,
     )
     ready = socket.can_prepare(request)
-    if not ready or (wanted.protocols and ready.protocol is None):
+    if not ready or (protocols and ready.protocol is None):
         await wanted.relay(_ClosedChannel())
         problem = "unable to upgrade: none of the requested protocols is supported"
         return status_of(
@@ -307,8 +331,11 @@ class _SocketChannel(Channel):
             return str(message.data).encode()
         return None
 
-    async def send(self, message: bytes) -> None:
-        await self._socket.send_bytes(message)
+    async def send(self, message: bytes | str) -> None:
+        if isinstance(message, str):
+            await self._socket.send_str(message)
+        else:
+            await self._socket.send_bytes(message)
 
     async def close(self) -> None:
         await self._socket.close()
@@ -320,7 +347,7 @@ class _ClosedChannel(Channel):
     async def receive(self) -> bytes | None:
         return None
 
-    async def send(self, message: bytes) -> None:
+    async def send(self, message: bytes | str) -> None:
         raise ConnectionResetError("the other side disconnected")
 
     async def close(self) -> None:

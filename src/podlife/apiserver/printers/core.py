@@ -250,6 +250,16 @@ def _event_source(obj: Object) -> str:
     return f"{component}, {instance}" if instance else component
 
 
+def _resource_quota(obj: Object, now: float) -> list[Any]:
+    status = obj.get("status", {})
+    hard, used = status.get("hard", {}), status.get("used", {})
+    shown: dict[bool, list[str]] = {False: [], True: []}
+    for resource in sorted(hard):
+        amounts = f"{resource}: {used.get(resource, '0')}/{hard[resource]}"
+        shown[resource.startswith("limits.")].append(amounts)
+    return [name(obj), ", ".join(shown[False]), ", ".join(shown[True]), age(obj, now)]
+
+
 NAMESPACES = Printer(columns("namespaces"), _namespace)
 CONFIG_MAPS = Printer(columns("configmaps"), _config_map)
 SECRETS = Printer(columns("secrets"), _secret)
@@ -261,3 +271,4 @@ ENDPOINTS = Printer(columns("endpoints"), _endpoints)
 PERSISTENT_VOLUMES = Printer(columns("persistentvolumes"), _volume)
 PERSISTENT_VOLUME_CLAIMS = Printer(columns("persistentvolumeclaims"), _claim)
 EVENTS = Printer(columns("events"), _event)
+RESOURCE_QUOTAS = Printer(columns("resourcequotas"), _resource_quota)

@@ -12,7 +12,7 @@ from podlife.api.codec import Object, encode
 from podlife.api.fieldpath import zero_object
 from podlife.api.yaml_documents import read_yaml
 from podlife.apiserver.admission import Operation
-from podlife.apiserver.authn import CONTROLLERS
+from podlife.apiserver.authn import CONTROLLERS, UserInfo
 from podlife.apiserver.registry import field_managers, response
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.list_options import boolean_parameter
@@ -104,10 +104,29 @@ def _applied(scope: RequestScope, old: Object, config: Object) -> Object:
 async def apply_status(
     registry: Registry, resource: Resource, name: str, manager: str, status: Object
 ) -> None:
-    """Apply what a controller of this server says of a cluster-wide object, which may be gone; raises ApiError."""
-    config = with_type(resource, {"metadata": {"name": name}, "status": status})
+    """As `apply_object`, of the status, by a controller of this server."""
+    await apply_object(registry, resource, name, manager, {"status": status}, CONTROLLERS, "status")
+
+
+async def apply_object(
+    registry: Registry,
+    resource: Resource,
+    name: str,
+    manager: str,
+    fields: Object,
+    user: UserInfo,
+    subresource: str = "",
+) -> None:
+    """Apply fields to a cluster-wide object; raises ApiError, NotFoundError if it is gone."""
+    config = with_type(resource, {"metadata": {"name": name}, **fields})
     request = Request("PATCH", "", Query(f"fieldManager={manager}&force=true"), body=encode(config))
-    await apply(RequestScope(registry, request, CONTROLLERS, resource, "patch", "", name, "status"))
+    scope = RequestScope(registry, request, user, resource, "patch", "", name, subresource)
+
+    def refuse_to_create(_: str) -> None:
+        raise scope.not_found()
+
+    scope.authorize = refuse_to_create
+    await apply(scope)
 
 
 def is_forced(scope: RequestScope) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podlife.api.codec import Object, encode
 from podlife.api.names import generate_name
-from podlife.apiserver.admission import Operation
+from podlife.apiserver.admission import AdmissionRequest, Operation
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.conversion import in_version, to_storage
@@ -16,6 +16,7 @@ from podlife.apiserver.registry.metadata import (
     give_identity,
 )
 from podlife.apiserver.registry.object_codec import encode_stored, encoder
+from podlife.apiserver.registry.quota_charges import charged
 from podlife.apiserver.registry.request_body import bad_request, check_bytes, fit_managers, read_object
 from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.registry.webhook_admission import WebhookAdmission
@@ -76,6 +77,7 @@ def _make_ready(scope: RequestScope, obj: Object, asked_for: str, *, is_applied:
     """Prepare and check a new object before it is stored."""
     _admit(scope, obj, asked_for, is_applied=is_applied)
     _prepare(scope, obj)
+    scope.registry.admission.validate(_about_to_be_stored(scope, obj))
 
 
 async def _make_ready_with(
@@ -90,6 +92,7 @@ async def _make_ready_with(
     adopt_namespace(scope, new["metadata"])
     await offload(lambda: _prepare(scope, new), body, encode(new), is_costly=is_costly)
     fit_managers(new, is_applied=is_applied)
+    scope.registry.admission.validate(_about_to_be_stored(scope, new))
     await webhooks.validate(new)
     _check_namespace_again(scope, new, asked_for)
     return new
@@ -119,17 +122,24 @@ def _prepare(scope: RequestScope, obj: Object) -> None:
     scope.warnings.extend(strategy.warnings(obj))
 
 
+def _about_to_be_stored(scope: RequestScope, obj: Object) -> AdmissionRequest:
+    """What is only validated has its name, even if that was generated."""
+    return scope.admission(Operation.CREATE, name=obj["metadata"]["name"], new=obj)
+
+
 async def _store(scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
     key = scope.key_of(scope.namespace, obj["metadata"]["name"])
     stored = await to_storage(scope.resource, obj)
     if stored is not obj:
         check_bytes(encode(stored))
-    if dry_run:
-        if scope.registry.store.get(key) is not None:
+    store = scope.registry.store
+    async with charged(store, _about_to_be_stored(scope, obj), scope.now) as charges:
+        if not dry_run:
+            record, *_ = await store.commit(Put(key, encoder(stored), expected=0), *charges)
+            value = record.value
+        elif store.get(key) is not None:
             raise MismatchError("exists")
-        value = encode_stored(stored)
-    else:
-        [record] = await scope.registry.store.commit(Put(key, encoder(stored), expected=0))
-        value = record.value
+        else:
+            value = encode_stored(stored)
     [shown] = await in_version(scope.resource, [value])
     return shown

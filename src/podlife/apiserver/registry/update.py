@@ -10,7 +10,7 @@ from collections.abc import Callable
 from copy import deepcopy
 
 from podlife.api.codec import Object, decode_object, encode, is_same
-from podlife.apiserver.admission import Operation
+from podlife.apiserver.admission import AdmissionRequest, Operation
 from podlife.apiserver.registry import response
 from podlife.apiserver.registry.conversion import in_version, record_in_version, settle, to_storage
 from podlife.apiserver.registry.create import create_object
@@ -19,6 +19,7 @@ from podlife.apiserver.registry.graceful_deletion import is_finished_by_update
 from podlife.apiserver.registry.managed_fields import keep_times, without_managers
 from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, check_updated
 from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
+from podlife.apiserver.registry.quota_charges import charged
 from podlife.apiserver.registry.request_body import (
     bad_request,
     check_bytes,
@@ -119,6 +120,7 @@ async def change_stored(
         check_size(data)
         await offload(finish, data, is_costly=is_costly)
         fit_managers(new, is_applied=is_applied)
+        scope.registry.admission.validate(_attributes(scope, new, old))
         if webhooks is not None:
             await webhooks.validate(new, old)
         if conversions is not None:
@@ -129,7 +131,7 @@ async def change_stored(
         return new, old
 
     async def commit(record: Record, change: tuple[Object, Object]) -> bytes:
-        return await commit_change(scope.registry, record, *change, dry_run=dry_run)
+        return await _commit_charged(scope, record, *change, dry_run=dry_run)
 
     [value] = await in_version(resource, [await guaranteed_update(scope, find, compute, commit)])
     return value
@@ -170,7 +172,7 @@ async def apply_change(
         new, old = await run_in_thread(lambda: _bounded_change(scope, record, transform, is_applied))
     else:
         new, old = _changed(scope, record, transform, is_applied)
-    return await commit_change(scope.registry, record, new, old, dry_run=dry_run)
+    return await _commit_charged(scope, record, new, old, dry_run=dry_run)
 
 
 def _bounded_change(
@@ -197,7 +199,12 @@ def _changed(
     _check_version(scope, new["metadata"], record)
     _admit(scope, new, old, is_applied)
     _prepare(scope, new, old)
+    scope.registry.admission.validate(_attributes(scope, new, old))
     return new, old
+
+
+def _attributes(scope: RequestScope, new: Object, old: Object) -> AdmissionRequest:
+    return scope.admission(Operation.UPDATE, subresource=scope.subresource, new=new, old=old)
 
 
 def _admit(scope: RequestScope, new: Object, old: Object, is_applied: bool) -> None:
@@ -205,8 +212,7 @@ def _admit(scope: RequestScope, new: Object, old: Object, is_applied: bool) -> N
     scope.strategy.default(new)
     if not is_applied:
         track(scope, new, old)
-    attributes = scope.admission(Operation.UPDATE, subresource=scope.subresource, new=new, old=old)
-    scope.registry.admission.admit(attributes)
+    scope.registry.admission.admit(_attributes(scope, new, old))
 
 
 def _check_version(scope: RequestScope, meta: Object, record: Record) -> None:
@@ -245,11 +251,19 @@ def _prepare(scope: RequestScope, new: Object, old: Object) -> None:
     keep_times(new, old)
 
 
+async def _commit_charged(
+    scope: RequestScope, record: Record, new: Object, old: Object, *, dry_run: bool
+) -> bytes:
+    """As `commit_change`, with what the change uses of quotas."""
+    async with charged(scope.registry.store, _attributes(scope, new, old), scope.now) as charges:
+        return await commit_change(scope.registry, record, new, old, *charges, dry_run=dry_run)
+
+
 async def commit_change(
-    registry: Registry, record: Record, new: Object, old: Object, *, dry_run: bool
+    registry: Registry, record: Record, new: Object, old: Object, *others: Put, dry_run: bool
 ) -> bytes:
     """Commit the change: nothing if the object is unchanged, the removal if the update completes a pending deletion
-    (GD-56, GD-58)."""
+    (GD-56, GD-58). `others` are committed together with a change."""
     is_held = record.key.resource == "namespaces" and bool(new.get("spec", {}).get("finalizers"))
     is_finished = is_finished_by_update(new, old) and not is_held
     if dry_run:
@@ -261,5 +275,6 @@ async def commit_change(
         return encode_stored(new)
     if is_same(new, old):
         return record.value
-    [written] = await registry.store.commit(Put(record.key, encoder(new), expected=record.revision))
+    put = Put(record.key, encoder(new), expected=record.revision)
+    written, *_ = await registry.store.commit(put, *others)
     return written.value

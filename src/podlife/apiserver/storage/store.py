@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from sys import intern
@@ -80,6 +80,7 @@ class Store(ABC):
         self._events = 0
         self._value_bytes = 0
         self._waiting: dict[asyncio.Future[None], int] = {}
+        self._followers: dict[str, list[Callable[[Event], None]]] = {}
 
     @property
     def revision(self) -> int:
@@ -147,6 +148,13 @@ class Store(ABC):
             raise CompactedError(since, self._compacted)
         return Subscription(self, self._collection(resource), since)
 
+    def follow(self, resource: str, react: Callable[[Event], None]) -> None:
+        """Call `react`, which must not raise, with every existing object of the resource and then with every change, in
+        order, before any reader sees what the change was about."""
+        for record in self.list(resource):
+            react(Event(EventType.ADDED, record, None))
+        self._followers.setdefault(resource, []).append(react)
+
     async def wait_for_revision(self, revision: int, *, seconds: float) -> bool:
         """Wait until the store has reached the revision; returns whether it has."""
         if self._revision >= revision:
@@ -193,6 +201,8 @@ class Store(ABC):
         for event in events:
             collection = self._collection(event.record.key.resource)
             collection.apply(event)
+            for react in self._followers.get(event.record.key.resource, ()):
+                react(event)
             touched[collection] = None
             value_bytes += len(event.record.value)
         self._revision = events[-1].revision

@@ -49,6 +49,7 @@ from podlife.apiserver.strategies.core.pod.strategy import (
     ResizeStrategy,
 )
 from podlife.apiserver.strategies.core.pod.template import PodTemplateStrategy
+from podlife.apiserver.strategies.core.quotas import LimitRangeStrategy, ResourceQuotaStrategy
 from podlife.apiserver.strategies.core.services import (
     EndpointsStrategy,
     ServiceStrategy,
@@ -58,11 +59,23 @@ from podlife.apiserver.strategies.core.services import (
 from podlife.apiserver.strategies.endpoint_slices import EndpointSliceStrategy
 from podlife.apiserver.strategies.flowcontrol.flow_schemas import FlowSchemaStrategy
 from podlife.apiserver.strategies.flowcontrol.priority_levels import PriorityLevelStrategy
-from podlife.apiserver.strategies.networking import IngressStrategy
+from podlife.apiserver.strategies.network_policies import (
+    IPAddressStrategy,
+    NetworkPolicyStrategy,
+    ServiceCIDRStrategy,
+)
+from podlife.apiserver.strategies.networking import IngressClassStrategy, IngressStrategy
 from podlife.apiserver.strategies.pod_classes import PriorityClassStrategy, RuntimeClassStrategy
 from podlife.apiserver.strategies.rbac import RoleBindingStrategy, RoleStrategy
 from podlife.apiserver.strategies.selectable_fields import SELECTABLE
-from podlife.apiserver.strategies.storage import CSINodeStrategy
+from podlife.apiserver.strategies.storage import (
+    CSIDriverStrategy,
+    CSINodeStrategy,
+    CSIStorageCapacityStrategy,
+    StorageClassStrategy,
+    VolumeAttachmentStrategy,
+    VolumeAttributesClassStrategy,
+)
 
 __all__ = [
     "API_SERVICES",
@@ -84,13 +97,17 @@ __all__ = [
     "EVENTS_V1",
     "FLOW_SCHEMAS",
     "INGRESSES",
+    "INGRESS_CLASSES",
+    "IP_ADDRESSES",
     "JOBS",
     "LEASES",
+    "LIMIT_RANGES",
     "MUTATING_POLICIES",
     "MUTATING_POLICY_BINDINGS",
     "MUTATING_WEBHOOKS",
     "NAMESPACES",
     "NAMESPACE_FINALIZE",
+    "NETWORK_POLICIES",
     "NODES",
     "PERSISTENT_VOLUMES",
     "PERSISTENT_VOLUME_CLAIMS",
@@ -103,6 +120,7 @@ __all__ = [
     "PRIORITY_LEVEL_CONFIGURATIONS",
     "REPLICATION_CONTROLLERS",
     "REPLICA_SETS",
+    "RESOURCE_QUOTAS",
     "ROLES",
     "ROLE_BINDINGS",
     "RUNTIME_CLASSES",
@@ -110,6 +128,7 @@ __all__ = [
     "SELECTABLE",
     "SERVICES",
     "SERVICE_ACCOUNTS",
+    "SERVICE_CIDRS",
     "STATEFUL_SETS",
     "VALIDATING_POLICIES",
     "VALIDATING_POLICY_BINDINGS",
@@ -144,6 +163,8 @@ CONTROLLER_REVISIONS = ControllerRevisionStrategy()
 JOBS = JobStrategy()
 CRON_JOBS = CronJobStrategy()
 LEASES = LeaseStrategy()
+LIMIT_RANGES = LimitRangeStrategy()
+RESOURCE_QUOTAS = ResourceQuotaStrategy()
 CUSTOM_RESOURCE_DEFINITIONS = CustomResourceDefinitionStrategy()
 POD_DISRUPTION_BUDGETS = PodDisruptionBudgetStrategy()
 FLOW_SCHEMAS = FlowSchemaStrategy()
@@ -164,7 +185,16 @@ API_SERVICES = APIServiceStrategy()
 AUTOSCALERS = HorizontalPodAutoscalerStrategy()
 CERTIFICATE_SIGNING_REQUESTS = CertificateSigningRequestStrategy()
 CERTIFICATE_APPROVAL = ApprovalStrategy()
+CSI_DRIVERS = CSIDriverStrategy()
 CSI_NODES = CSINodeStrategy()
+CSI_STORAGE_CAPACITIES = CSIStorageCapacityStrategy()
+STORAGE_CLASSES = StorageClassStrategy()
+VOLUME_ATTACHMENTS = VolumeAttachmentStrategy()
+VOLUME_ATTRIBUTES_CLASSES = VolumeAttributesClassStrategy()
 INGRESSES = IngressStrategy()
+INGRESS_CLASSES = IngressClassStrategy()
+IP_ADDRESSES = IPAddressStrategy()
+NETWORK_POLICIES = NetworkPolicyStrategy()
+SERVICE_CIDRS = ServiceCIDRStrategy()
 PRIORITY_CLASSES = PriorityClassStrategy()
 RUNTIME_CLASSES = RuntimeClassStrategy()

@@ -120,6 +120,42 @@ def _is_ip(text: str) -> bool:
     return "%" not in text
 
 
+def check_canonical_ip(name: str, *, prefix: bool = False) -> list[str]:
+    """The name of an object that is an address, as Go writes it."""
+    if not is_ip(name):
+        return [IP_RULE]
+    address = ipaddress.ip_address(name)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return ["must not be an IPv4-mapped IPv6 address"]
+    return [] if name == str(address) else [f'must be in canonical form ("{address}")']
+
+
+def cidr_problem(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network | None, str]:
+    """The network, if it can be parsed at all, and what is wrong with it."""
+    address, slash, bits = text.partition("/")
+    plain = address
+    if ":" not in address:
+        plain = ".".join(part.lstrip("0") or part[:1] for part in address.split("."))
+    try:
+        if (
+            len(text) > _LONGEST_IP + 4
+            or not slash
+            or not bits.isascii()
+            or not bits.isdigit()
+            or "%" in text
+        ):
+            raise ValueError
+        interface = ipaddress.ip_interface(f"{plain}/{int(bits)}")
+    except ValueError:
+        return None, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+    if plain != address or bits != str(int(bits)):
+        return interface.network, "must not have leading 0s in IP or prefix length"
+    if isinstance(interface, ipaddress.IPv6Interface) and interface.ip.ipv4_mapped is not None:
+        return interface.network, "must not have an IPv4-mapped IPv6 address"
+    is_network = interface.ip == interface.network.network_address
+    return interface.network, "" if is_network else "must not have bits set beyond the prefix length"
+
+
 def containers_of(spec: Object, path: str) -> Iterator[tuple[Object, str]]:
     """Every container of a pod's spec, with its path."""
     for field in ("initContainers", "containers", "ephemeralContainers"):

@@ -1,9 +1,19 @@
-"""Ingresses."""
+"""Ingresses and IngressClasses."""
 
 from __future__ import annotations
 
+import re
+
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, FieldErrors, bad_value, not_supported, required
+from podlife.api.field_errors import (
+    FieldError,
+    FieldErrors,
+    bad_value,
+    forbidden,
+    not_supported,
+    required,
+    too_long,
+)
 from podlife.api.names import (
     check_dns_label,
     check_dns_subdomain,
@@ -11,13 +21,23 @@ from podlife.api.names import (
     check_port_name,
     check_wildcard_subdomain,
 )
-from podlife.apiserver.strategies.field_checks import check_at, check_ip, is_ip, port_number, require_at
+from podlife.apiserver.strategies.field_checks import (
+    check_at,
+    check_ip,
+    immutable,
+    is_ip,
+    port_number,
+    require_at,
+)
 from podlife.apiserver.strategies.strategy import Strategy
 
 _CLASS = "kubernetes.io/ingress.class"
 _PATH_TYPES = frozenset({"Exact", "ImplementationSpecific", "Prefix"})
 _FORBIDDEN_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")
 _FORBIDDEN_ENDS = ("/..", "/.")
+_LONGEST_CONTROLLER = 250
+_HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+_is_http_path = re.compile(_HTTP_PATH).fullmatch
 _NOT_AN_IP = "must be a DNS name, not an IP address"
 
 
@@ -49,6 +69,58 @@ class IngressStrategy(Strategy):
         if not is_new or _class_annotation(obj) is None or "ingressClassName" in obj["spec"]:
             return []
         return [f"annotation \"{_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"]
+
+
+class IngressClassStrategy(Strategy):
+    has_generation = True
+
+    def default(self, obj: Object) -> None:
+        if (parameters := obj["spec"].get("parameters")) is not None:
+            parameters.setdefault("scope", "Cluster")
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        spec = obj["spec"]
+        errors = list(_validate_controller(spec.get("controller", ""), "spec.controller"))
+        if (parameters := spec.get("parameters")) is not None:
+            errors += _validate_parameters(parameters, "spec.parameters")
+        return errors
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        return immutable(
+            "spec.controller", new["spec"].get("controller", ""), old["spec"].get("controller", "")
+        )
+
+
+def _validate_controller(controller: str, path: str) -> FieldErrors:
+    if len(controller.encode()) > _LONGEST_CONTROLLER:
+        yield too_long(path, _LONGEST_CONTROLLER)
+    if not controller:
+        yield required(path)
+        return
+    host, _, rest = controller.partition("/")
+    if not host or not rest:
+        yield bad_value(path, controller, 'must be a domain-prefixed path (such as "acme.io/foo")')
+        return
+    yield from check_at(path, host, check_dns_subdomain)
+    if not _is_http_path(rest):
+        yield bad_value(path, rest, f"Invalid path (regex used for validation is '{_HTTP_PATH}')")
+
+
+def _validate_parameters(parameters: Object, path: str) -> FieldErrors:
+    if (group := parameters.get("apiGroup")) is not None:
+        yield from check_at(f"{path}.apiGroup", group, check_dns_subdomain)
+    for field in ("kind", "name"):
+        yield from require_at(f"{path}.{field}", parameters.get(field, ""), check_path_segment)
+    scope, namespace = parameters["scope"], parameters.get("namespace")
+    if scope not in ("Cluster", "Namespace"):
+        yield not_supported(f"{path}.scope", scope, ("Cluster", "Namespace"))
+    elif scope == "Namespace":
+        if namespace is None:
+            yield required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'")
+        else:
+            yield from check_at(f"{path}.namespace", namespace, check_dns_label)
+    elif namespace is not None:
+        yield forbidden(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'")
 
 
 def _class_annotation(obj: Object) -> str | None:

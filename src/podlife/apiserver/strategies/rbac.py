@@ -1,4 +1,4 @@
-"""Roles and bindings: stored and validated. Authorization (`apiserver/authz`) does not read them."""
+"""Roles and bindings: validation. `apiserver/authz` decides by them, `admission/role_escalation` who may write them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ class RoleBindingStrategy(Strategy):
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         if new["roleRef"] == old["roleRef"]:
             return []
-        return [bad_value("roleRef", new["roleRef"], "cannot change roleRef")]
+        # By the names of Go's fields, as upstream shows it.
+        role = {name: new["roleRef"].get(name[0].lower() + name[1:], "") for name in ("Kind", "Name")}
+        role = {"APIGroup": new["roleRef"]["apiGroup"], **role}
+        return [bad_value("roleRef", role, "cannot change roleRef")]
 
 
 def _validate_rule(path: str, rule: Object, *, namespaced: bool) -> FieldErrors:

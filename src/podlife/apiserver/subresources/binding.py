@@ -104,7 +104,8 @@ def _assign(scope: RequestScope, pod: Object, binding: Object, now: str) -> None
     for field in ("annotations", "labels"):
         if binding["metadata"].get(field):
             meta.setdefault(field, {}).update(binding["metadata"][field])
-    conditions = pod.setdefault("status", {}).setdefault("conditions", [])
+    pod.setdefault("status", {}).pop("nominatedNodeName", None)
+    conditions = pod["status"].setdefault("conditions", [])
     conditions[:] = [each for each in conditions if each["type"] != "PodScheduled"]
     conditions.append(
         {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}

@@ -1,45 +1,39 @@
-"""Proxies a pod's `log` and `exec` to the kubelet of its node.
+"""Proxies a pod's `log`, `exec`, `attach` and `portforward` to the kubelet of its node.
 
 The API server presents its own client certificate and accepts only kubelets whose certificate the same CA has signed
-for that node, whatever address the node reports. A log is streamed at the reader's pace; an exec is relayed message
-by message in both directions until either side closes. The kubelet's refusals are passed on in its own words.
+for that node, whatever address the node reports. A log is streamed at the reader's pace; the others are tunnels, in
+whatever the client and the kubelet speak. The kubelet's refusals are passed on in its own words.
 
 The caller has been authorized before; errors are ApiError in upstream's words.
 """
 
 from __future__ import annotations
 
-import asyncio
+import json
 import os
 import re
 import ssl
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 from urllib.parse import quote, urlencode
 
 import aiohttp
+from yarl import URL
 
 from podlife.api.codec import Object, decode_object
+from podlife.api.excerpt import excerpt
 from podlife.api.field_errors import FieldError, bad_value, forbidden, invalid
 from podlife.apiserver.registry.list_options import boolean_parameter, integer_parameter
 from podlife.apiserver.registry.request_body import bad_request
 from podlife.apiserver.storage import Key, Record
-from podlife.apiserver.subresources.websocket_relay import (
-    KubeletSocket,
-    exec_protocols,
-    log_protocols,
-    read_log,
-    relay_exec,
-    relay_log,
-)
+from podlife.apiserver.subresources.tunnel import Backend, is_upgrade, tunnel
+from podlife.apiserver.subresources.websocket_relay import log_protocols, read_log, relay_log
 from podlife.errors import ApiError, NotFoundError
-from podlife.wire import WEBSOCKET_MESSAGE_BYTES, Query, Request, Response, Upgrade
+from podlife.wire import Query, Request, Response, Upgrade
 
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 _DEFAULT_PORT = 10250
 _REFUSAL_BYTES = 50_000
-_NEEDS_UPGRADE = "Upgrade request required"
 _is_host = re.compile(r"[A-Za-z0-9._:%-]+").fullmatch
 
 
@@ -55,6 +49,7 @@ class KubeletProxy:
     ) -> None:
         self._read = read
         self._make_tls = tls
+        self._tls: ssl.SSLContext | None = None
         self._connect_seconds = connect_seconds
         self._session: aiohttp.ClientSession | None = None
 
@@ -67,51 +62,39 @@ class KubeletProxy:
         if not _node_name(pod):
             return Response(204, content_type="text/plain")
         protocols = log_protocols(request)
-        url = self._url(pod, "containerLogs", container, options)
-        answer = await self._get(url, _node_name(pod))
+        backend = self.kubelet(_node_name(pod))
+        answer = await self._get(backend.url + _target(pod, "containerLogs", container, options), backend)
         if not 200 <= answer.status <= 206:
             raise await _refusal(answer, name)
         if protocols is not None:
             return Response(101, upgrade=Upgrade(protocols, partial(relay_log, answer)))
         return Response(body=read_log(answer), content_type="text/plain")
 
-    async def exec(self, request: Request, namespace: str, name: str) -> Response:
-        """A command in one container: an upgrade whose kubelet side is already connected."""
+    async def connect(self, request: Request, namespace: str, name: str, subresource: str) -> Response:
+        """A tunnel to the kubelet for `exec`, `attach` or `portforward`."""
+        options = _ports(request.query) if subresource == "portforward" else _stream_options(request.query)
         pod = self._find(Key("pods", namespace, name))
-        container = _container(pod, request.query.get("container"))
+        is_forward = subresource == "portforward"
+        container = "" if is_forward else _container(pod, request.query.get("container"))
         if not _node_name(pod):
             raise bad_request(f"pod {name} does not have a host assigned")
-        url = self._url(pod, "exec", container, _exec_options(request.query))
-        if (wanted := request.headers.get("Upgrade", "").lower()) != "websocket":
-            raise await self._refuse_upgrade(wanted, url, _node_name(pod))
-        spoken = exec_protocols(request)
-        agent = await self._connect(url, _node_name(pod), spoken.with_kubelet)
-        relay = partial(relay_exec, agent, has_plain_errors=spoken.with_client is not None)
-        protocols = spoken.with_client
-        if protocols is None:
-            protocols = (agent.protocol or spoken.with_kubelet[0],)
-        return Response(101, upgrade=Upgrade(protocols, relay))
+        backend = self.kubelet(_node_name(pod))
+        if not is_upgrade(request):
+            raise bad_request("Upgrade request required")
+        verb = "portForward" if is_forward else subresource
+        target = _target(pod, verb, container, options)
+        return await tunnel(backend, target, request, connect_seconds=self._connect_seconds)
 
-    async def _refuse_upgrade(self, wanted: str, url: str, node_name: str) -> ApiError:
-        """Explain why the upgrade failed. kubectl retries over SPDY whatever prevented the WebSocket, and shows only
-        the second answer, so that one must report an unreachable or refusing kubelet, too."""
-        if not wanted.startswith("spdy/"):
-            return bad_request(_NEEDS_UPGRADE)
-        code, words = await self._why_not(url, node_name)
-        if code < 400 or _NEEDS_UPGRADE in words:
-            words = "exec is offered over WebSocket, not over SPDY: use kubectl 1.31 or newer"
-        return ApiError(words, code=max(code, 400), reason="BadRequest" if code <= 400 else "")
+    def kubelet(self, node_name: str) -> Backend:
+        """The kubelet of a node, which must prove with its certificate that it is that."""
+        host, port = self._endpoint(node_name)
+        if self._tls is None:
+            self._tls = self._make_tls()
+        return Backend(host, port, self._tls, node_name)
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
-
-    def _url(self, pod: Object, verb: str, container: str, options: list[tuple[str, str]]) -> str:
-        host, port = self._endpoint(_node_name(pod))
-        host = f"[{host}]" if ":" in host else host
-        parts = (pod["metadata"].get("namespace", ""), pod["metadata"]["name"], container)
-        path = "/".join(quote(part, safe="") for part in parts)
-        return f"https://{host}:{port}/{verb}/{path}" + (f"?{urlencode(options)}" if options else "")
 
     def _endpoint(self, node_name: str) -> tuple[str, int]:
         node = self._find(Key("nodes", "", node_name))
@@ -134,48 +117,22 @@ class KubeletProxy:
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(ssl=self._make_tls(), limit=0, limit_per_host=0)
+            connector = aiohttp.TCPConnector(limit=0, limit_per_host=0)
             # A stream may be silent for any time; only connecting has a deadline.
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds)
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
         return self._session
 
-    async def _get(self, url: str, node_name: str) -> aiohttp.ClientResponse:
+    async def _get(self, url: str, kubelet: Backend) -> aiohttp.ClientResponse:
         try:
-            return await self._client().get(_raw(url), allow_redirects=False, server_hostname=node_name)
+            return await self._client().get(
+                URL(url, encoded=True),
+                allow_redirects=False,
+                ssl=kubelet.tls or True,
+                server_hostname=kubelet.server_name,
+            )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(url, error) from None
-
-    async def _connect(self, url: str, node_name: str, protocols: tuple[str, ...]) -> KubeletSocket:
-        try:
-            async with asyncio.timeout(self._connect_seconds * 2):
-                return await self._client().ws_connect(
-                    _raw(url),
-                    protocols=protocols,
-                    max_msg_size=WEBSOCKET_MESSAGE_BYTES,
-                    heartbeat=30.0,
-                    server_hostname=node_name,
-                )
-        except aiohttp.WSServerHandshakeError as error:
-            code, words = await self._why_not(url, node_name)
-            if code != error.status:
-                words = f"the kubelet answered {error.status}"
-            message = f"unable to upgrade connection: {words}"
-            raise ApiError(message, code=error.status if error.status >= 400 else 500, reason="") from None
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _unreachable(url, error) from None
-
-    async def _why_not(self, url: str, node_name: str) -> tuple[int, str]:
-        """Return the kubelet's answer to an exec without upgrade: it runs nothing and explains why none could be run.
-        The response to a refused upgrade has no body to read."""
-        answer = await self._get(url, node_name)
-        try:
-            text = (await answer.content.read(_REFUSAL_BYTES)).decode(errors="replace").strip()
-        except aiohttp.ClientError:
-            text = ""
-        finally:
-            answer.close()
-        return answer.status, text or f"the kubelet answered {answer.status}"
 
 
 async def _refusal(answer: aiohttp.ClientResponse, name: str) -> ApiError:
@@ -261,17 +218,28 @@ def _log_options(name: str, query: Query) -> list[tuple[str, str]]:
     return options
 
 
-def _exec_options(query: Query) -> list[tuple[str, str]]:
+def _stream_options(query: Query) -> list[tuple[str, str]]:
     names = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
     options = [(sent, "1") for asked, sent in names.items() if boolean_parameter(query, asked)]
     return options + [("command", part) for part in query.all("command")]
 
 
-def _raw(url: str) -> Any:
-    """The URL exactly as built: quoted characters stay quoted."""
-    from yarl import URL
+def _ports(query: Query) -> list[tuple[str, str]]:
+    """Ports of the plain WebSocket protocol; SPDY names the port of each stream instead."""
+    ports = [text for value in query.all("ports") for text in value.split(",")]
+    for text in ports:
+        is_number = text.isascii() and text.isdecimal()
+        if not is_number or int(text) >= 1 << 16:
+            why = "value out of range" if is_number else "invalid syntax"
+            shown = json.dumps(excerpt(text, 100))
+            raise bad_request(f"cannot convert to []int32: strconv.ParseUint: parsing {shown}: {why}")
+    return [("port", ",".join(ports))] if ports else []
 
-    return URL(url, encoded=True)
+
+def _target(pod: Object, verb: str, container: str, options: list[tuple[str, str]]) -> str:
+    parts = (pod["metadata"].get("namespace", ""), pod["metadata"]["name"], container)
+    path = "/".join(quote(part, safe="") for part in parts if part)
+    return f"/{verb}/{path}" + (f"?{urlencode(options)}" if options else "")
 
 
 def _unreachable(url: str, error: BaseException) -> ApiError:

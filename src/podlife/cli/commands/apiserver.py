@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,8 @@ from podlife.cli.options import duration_option, not_negative, number_option, op
 from podlife.cli.output import counted
 from podlife.errors import ConfigError
 
+# Issuer of tokens, as kubeadm sets it; not imported, because the server is not loaded to parse flags.
+DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 # The audit log on standard output.
 STDOUT = "-"
 
@@ -37,6 +40,31 @@ def parse_host(text: str) -> str:
             raise typer.BadParameter(f"invalid host name or IP address {text!r}") from None
     return text
 
+
+class AdmissionPlugin(StrEnum):
+    """Plug-ins that are off unless enabled: this one needs controllers beside the server."""
+
+    SERVICE_ACCOUNT = "ServiceAccount"
+
+
+def parse_advertised(text: str) -> str:
+    """An address that pods can reach. Also called with the default, which is empty."""
+    from podlife.apiserver.settings import is_local
+
+    if text and is_local(text):
+        raise typer.BadParameter(f"invalid IP address {text!r}: expected one that pods can reach")
+    return text
+
+
+AdvertiseOption = Annotated[
+    str,
+    option(
+        "ADDRESS",
+        "Address at which pods reach the server, which listens there, too.",
+        parser=parse_advertised,
+        show_default="the one it listens on",
+    ),
+]
 
 DataOption = Annotated[
     Path | None, option("DIR", "Data folder; default: ~/.local/share/podlife.", "--data", parser=parse_folder)
@@ -98,6 +126,27 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter per option
         list[str] | None,
         option("HOST", "Additional host name or address of this server (repeatable).", parser=parse_host),
     ] = None,
+    advertise_address: AdvertiseOption = "",
+    service_account_issuer: Annotated[
+        str, option("URL", "Issuer of service account tokens.", show_default=DEFAULT_ISSUER)
+    ] = "",
+    service_account_signing_key_file: Annotated[
+        str,
+        option(
+            "FILE",
+            "Private key that signs service account tokens.",
+            parser=parse_path,
+            show_default="one in the data folder",
+        ),
+    ] = "",
+    service_account_key_file: Annotated[
+        list[str] | None,
+        option("FILE", "Further keys that verify service account tokens (repeatable).", parser=parse_path),
+    ] = None,
+    enable_admission_plugins: Annotated[
+        list[AdmissionPlugin] | None,
+        option("NAME", "Admission plug-in to enable, which is off by default: ServiceAccount."),
+    ] = None,
     default_not_ready_toleration_seconds: Annotated[
         int, number_option("How long pods stay on a node that is not ready.", 0, metavar="N")
     ] = 300,
@@ -128,6 +177,11 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter per option
         bind=bind,
         port=port,
         names=tuple(name or ()),
+        advertise_address=advertise_address,
+        service_account_issuer=service_account_issuer,
+        service_account_signing_key_file=service_account_signing_key_file,
+        service_account_key_files=tuple(service_account_key_file or ()),
+        needs_accounts=bool(enable_admission_plugins),
         not_ready_toleration_seconds=default_not_ready_toleration_seconds,
         unreachable_toleration_seconds=default_unreachable_toleration_seconds,
         cleans_namespaces=namespace_cleanup,

@@ -19,6 +19,7 @@ from podlife.cli.options import (
     ListenOption,
     VerbosityOption,
     command_group,
+    duration_option,
     number_option,
     option,
     parse_address,
@@ -50,6 +51,7 @@ class SyncOptions:
     concurrent_replicaset_syncs: Annotated[int, _syncs("ReplicaSets")] = 5
     concurrent_rc_syncs: Annotated[int, _syncs("ReplicationControllers")] = 5
     concurrent_statefulset_syncs: Annotated[int, _syncs("StatefulSets")] = 5
+    concurrent_cron_job_syncs: Annotated[int, _syncs("CronJobs")] = 5
     concurrent_job_syncs: Annotated[int, _syncs("Jobs")] = 5
     concurrent_ttl_after_finished_syncs: Annotated[int, _syncs("finished Jobs")] = 5
     concurrent_daemonset_syncs: Annotated[int, _syncs("DaemonSets")] = 2
@@ -64,18 +66,41 @@ class SyncOptions:
     scheduler_name: Annotated[str, option("NAME", "Schedule the pods with this schedulerName.")] = (
         "default-scheduler"
     )
+    cluster_signing_cert_file: Annotated[
+        str,
+        option("FILE", "CA certificate (PEM) that signs approved certificate requests; none: sign nothing."),
+    ] = ""
+    cluster_signing_key_file: Annotated[
+        str, option("FILE", "Key (PEM) of the CA; default: the file of its certificate.")
+    ] = ""
+    cluster_signing_duration: Annotated[
+        float, duration_option("Maximum lifetime of signed certificates.", "8760h")
+    ] = 8760 * 3600.0
+
+    service_account_private_key_file: Annotated[
+        str, option("FILE", "Private key that signs the tokens in secrets.", show_default=False)
+    ] = ""
 
     def of(self, name: str) -> dict[str, int | float | str]:
         """The keyword arguments of the controller with this name."""
+        if name == "serviceaccount-token-controller":
+            return {"private_key_file": self.service_account_private_key_file}
         if name == "scheduler":
             return {"scheduler_name": self.scheduler_name}
+        if name == "certificatesigningrequest-signing-controller":
+            return {
+                "signing_cert_file": self.cluster_signing_cert_file,
+                "signing_key_file": self.cluster_signing_key_file,
+                "signing_seconds": self.cluster_signing_duration,
+            }
         if name == "pod-garbage-collector-controller":
             return {
                 "threshold": self.terminated_pod_gc_threshold,
                 "quarantine_seconds": self.pod_gc_quarantine,
             }
         subject = name.removesuffix("-controller").replace("-", "_")
-        subject = {"garbage_collector": "gc", "replicationcontroller": "rc"}.get(subject, subject)
+        named = {"cronjob": "cron_job", "garbage_collector": "gc", "replicationcontroller": "rc"}
+        subject = named.get(subject, subject)
         workers = getattr(self, f"concurrent_{subject}_syncs", None)
         return {} if workers is None else {"workers": workers}
 
@@ -87,8 +112,8 @@ def run(  # noqa: PLR0913 - one parameter per group of flags
         list[str] | None,
         option(
             "NAMES",
-            "Controllers to run (see `podlife controllers list`): * for all but scheduler and "
-            "out-of-service, -NAME to exclude one (comma-separated or repeated).",
+            "Controllers to run (see `podlife controllers list`): * for all but scheduler, "
+            "local-path-provisioner and out-of-service, -NAME to exclude one (comma-separated or repeated).",
             show_default="*",
             autocompletion=completions.controllers,
         ),

@@ -83,6 +83,8 @@ class ContainerConfigs:
             working_dir=container.get("workingDir") or "",
             log_path=log_path(container["name"], instance.attempt),
             tty=bool(container.get("tty")),
+            stdin=bool(container.get("stdin")),
+            stdin_once=bool(container.get("stdinOnce")),
             user=security.user(),
             allow_privilege_escalation=security.allows_escalation,
             mounts=mounts if hosts is None else (*mounts, hosts),

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from podlife.api.codec import Object
 from podlife.client import Client
-from podlife.client.refs import CONFIG_MAPS, SECRETS, SERVICES
+from podlife.client.refs import CONFIG_MAPS, ENDPOINTS, SECRETS, SERVICES
 from podlife.clock import Clock
-from podlife.errors import NotFoundError, PodlifeError
+from podlife.errors import ForbiddenError, NotFoundError, PodlifeError
 from podlife.kubelet.envvars import service_variables
 from podlife.kubelet.object_cache.object_store import TTL_SECONDS, Key, ObjectStore
 from podlife.kubelet.object_cache.single_flight import FALLBACK_SECONDS, SingleFlight
@@ -26,6 +27,7 @@ from podlife.kubelet.pod_fields import Pod, is_static
 
 # The API server's own service; every container gets variables for it.
 _MASTER: Key = ("default", "kubernetes")
+_HTTPS = 443
 # How long an unresponsive server may delay the start of a static pod.
 _STATIC_SECONDS = 2.0
 
@@ -41,11 +43,20 @@ class _Registered:
 
 
 class ApiObjectCache:
-    def __init__(self, client: Client, clock: Clock, *, jitter: Callable[[], float] = random.random) -> None:
+    """`api_server` is the URL by which this node reaches it."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        api_server: str = "",
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
         self._config_maps = ObjectStore(client, CONFIG_MAPS, jitter=jitter)
         self._secrets = ObjectStore(client, SECRETS, jitter=jitter)
         self._tokens = TokenManager(client, clock, jitter=jitter)
-        self._services = _ServiceLister(client)
+        self._services = _ServiceLister(client, api_server)
         self._pods: dict[str, _Registered] = {}
         self._pods_in: Counter[str] = Counter()
 
@@ -126,8 +137,9 @@ class _List:
 class _ServiceLister:
     """Lists by namespace and name; without a name, all services of the namespace."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, api_server: str) -> None:
         self._client = client
+        self._api_server = urlsplit(api_server)
         self._kept: dict[Key, _List] = {}
         self._calls: SingleFlight[_List] = SingleFlight()
 
@@ -154,13 +166,30 @@ class _ServiceLister:
         namespace, name = key
         if name:
             try:
-                services: tuple[Object, ...] = (await self._client.get(SERVICES, name, namespace),)
+                service: Object = await self._client.get(SERVICES, name, namespace)
+                services: tuple[Object, ...] = (
+                    await self._reachable(service) if key == _MASTER else service,
+                )
             except NotFoundError:
                 services = ()
         else:
             services = tuple((await self._client.list_all(SERVICES, namespace)).items)
         found = self._kept[key] = _List(services, requested_at)
         return found
+
+    async def _reachable(self, service: Object) -> Object:
+        """The API server's own service at an address that pods can reach, because nothing routes its cluster IP: its
+        endpoint or, if it has none, where this node reaches the server."""
+        try:
+            endpoints = await self._client.get(ENDPOINTS, _MASTER[1], _MASTER[0])
+            subset = endpoints["subsets"][0]
+            host, port = subset["addresses"][0]["ip"], subset["ports"][0]["port"]
+        except (NotFoundError, ForbiddenError, IndexError, KeyError):
+            host, port = self._api_server.hostname, self._api_server.port or _HTTPS
+        if not host:
+            return service
+        ports = [{**each, "port": port} for each in service["spec"]["ports"][:1]]
+        return {**service, "spec": {**service["spec"], "clusterIP": host, "ports": ports}}
 
 
 def named_config_maps(pod: Pod) -> frozenset[str]:

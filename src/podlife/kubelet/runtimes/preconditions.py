@@ -87,6 +87,10 @@ def started_before(name: str) -> ConflictInRuntimeError:
 def check_exec(command: Sequence[str], name: str, state: ContainerState) -> None:
     if not command:
         raise InvalidContainerError("no command was given to run in the container")
+    check_running(name, state)
+
+
+def check_running(name: str, state: ContainerState) -> None:
     if state is not ContainerState.RUNNING:
         raise ExecError(f"container {name!r} does not run: it is {state}")
 

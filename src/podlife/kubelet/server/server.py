@@ -2,7 +2,7 @@
 
 `run` binds, serves until cancelled and closes all connections within a deadline. Every request is authenticated and
 authorized first, as upstream; no path is exempt. `serving_certificate` provides the certificate, `connections` limits
-callers, and `logs` and `streaming` implement logs and exec.
+callers, and `logs` and `streaming` implement logs, exec, attach and port-forward.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from .connections import BoundedServer
 from .logs.handler import serve_logs
 from .request import HttpError, KubeletRequest, ServedNode, parse_request
 from .serving_certificate import CertificateSettings, ServingCertificate
-from .streaming.exec_handler import serve_exec
+from .streaming.exec_handler import serve_attach, serve_exec
+from .streaming.port_forward import serve_port_forward
 
 log = logging.getLogger(__name__)
 
@@ -228,7 +229,7 @@ def _json(value: Object) -> web.Response:
 
 
 async def _not_supported(node: ServedNode, parsed: KubeletRequest) -> web.StreamResponse:
-    raise HttpError(501, f"{parsed.root} is not offered by this node: only logs and exec are")
+    raise HttpError(501, f"{parsed.root} is not offered by this node: use exec")
 
 
 _READ = ("GET", "HEAD")
@@ -236,8 +237,8 @@ _CONNECT = ("GET", "POST")
 _ROUTES: Mapping[str, tuple[tuple[str, ...], tuple[int, ...], Handler | None]] = {
     "containerLogs": (("GET",), (3,), serve_logs),
     "exec": (_CONNECT, (3, 4), serve_exec),
-    "attach": (_CONNECT, (3, 4), _not_supported),
-    "portForward": (_CONNECT, (2, 3), _not_supported),
+    "attach": (_CONNECT, (3, 4), serve_attach),
+    "portForward": (_CONNECT, (2, 3), serve_port_forward),
     "run": (("POST",), (3, 4), _not_supported),
     "pods": (_READ, (0,), _serve_pods),
     "runningpods": (_READ, (0,), _serve_running_pods),

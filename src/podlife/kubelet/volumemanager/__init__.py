@@ -10,6 +10,7 @@ The kubelet decides when pods are mounted and unmounted; the runtime mounts into
 
 from __future__ import annotations
 
+from podlife.kubelet.volumemanager.layout import release_memory
 from podlife.kubelet.volumemanager.volume_manager import VolumeManager, VolumeSettings, context_of_status
 
-__all__ = ["VolumeManager", "VolumeSettings", "context_of_status"]
+__all__ = ["VolumeManager", "VolumeSettings", "context_of_status", "release_memory"]

@@ -140,9 +140,19 @@ class _Tmpfs:
         """Raises OSError."""
         with self._lock:
             remove_tree(self._path / uid)
-            if self._path.is_mount() and not self.uids():
-                kernel.unmount(str(self._path))
-                self._path.rmdir()
+            if not self.uids():
+                self.release()
+
+    def release(self) -> None:
+        if self._path.is_mount():
+            kernel.unmount(str(self._path))
+            self._path.rmdir()
+
+
+def release_memory(root: Path) -> None:
+    """Forget the contents of secret volumes, after all pods of a node have ended; its next kubelet fetches them again.
+    Raises OSError."""
+    _Tmpfs(Path(os.path.realpath(root)) / "memory").release()
 
 
 def _parts(pod: Path) -> tuple[Path, Path]:

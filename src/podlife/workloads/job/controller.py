@@ -32,8 +32,8 @@ from podlife.workloads.job.orphan_pods import OrphanPodHandler, OrphanPodRelease
 from podlife.workloads.job.pod_control import JobPodControl
 from podlife.workloads.job.pods import TRACKING_FINALIZER, is_tracked
 from podlife.workloads.job.sync import BATCH_SECONDS, JobSync
-from podlife.workloads.job.views import Job, has_finished, is_managed_elsewhere
-from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler, key_of, note_pods
+from podlife.workloads.job.views import INDEXERS, Job, has_finished, is_managed_elsewhere
+from podlife.workloads.pod_event_handler import PodEventHandler, key_of, note_pods
 from podlife.workloads.status import CATCH_UP_SECONDS
 from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import DelayingQueue, ExponentialLimiter, RateLimitedQueue
@@ -48,7 +48,7 @@ class JobController:
     def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:
         self._client = plane.client
         self._recorder = plane.recorder(self.name)
-        self._jobs = plane.informer(JOBS, view=Job, indexers=OWNER_INDEXERS)
+        self._jobs = plane.informer(JOBS, view=Job, indexers=INDEXERS)
         self._pods = plane.informer(PODS, view=WorkloadPod, indexers=POD_INDEXERS)
         self._writes = OwnWrites({JOBS: self._jobs, PODS: self._pods})
         self._expectations = UidTrackedExpectations()

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from podlife.api.codec import parse_time
+from podlife.informer.indexes import Indexer
+from podlife.podcontrol import BY_CONTROLLER, POD_INDEXERS
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS
 from podlife.workloads.status import has_condition
 from podlife.workloads.views import LabelSelectorDict, Status, Template, Workload
 
 _OUR_NAME = "kubernetes.io/job-controller"
+
+
+INDEXERS: Mapping[str, Indexer[Any]] = {**OWNER_INDEXERS, BY_CONTROLLER: POD_INDEXERS[BY_CONTROLLER]}
+"""For the informer of Jobs, which several controllers share: by namespace, and by the CronJob that controls them."""
 
 
 class ExitCodes(msgspec.Struct, rename="camel"):

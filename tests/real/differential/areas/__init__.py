@@ -9,6 +9,7 @@ from tests.real.differential.areas.deletion import COLLECTIONS, DELETION, FINALI
 from tests.real.differential.areas.formats import FIELDS, TABLES
 from tests.real.differential.areas.kinds import BATCHES, PLAIN, WORKLOADS
 from tests.real.differential.areas.managers import MANAGERS, MERGES
+from tests.real.differential.areas.networks import NETWORKS
 from tests.real.differential.areas.other_groups import API_SERVICES, AUTOSCALERS, CLASSES, INGRESSES
 from tests.real.differential.areas.patches import PATCHES
 from tests.real.differential.areas.pod_creation import CREATION
@@ -17,7 +18,8 @@ from tests.real.differential.areas.pod_validation import VALIDATION
 from tests.real.differential.areas.policies import FLOW_CONTROL, RBAC, SLICES
 from tests.real.differential.areas.protocol import ACCESS, DISCOVERY, ERRORS
 from tests.real.differential.areas.reading import LISTS, WATCHES
-from tests.real.differential.areas.subresources import BINDING, EVICTION, SCALE
+from tests.real.differential.areas.storage import STORAGE
+from tests.real.differential.areas.subresources import BINDING, CONNECT, EVICTION, SCALE
 from tests.real.differential.areas.validation_rules import BAD_RULES, RATCHET, RULES
 
 __all__ = ["AREAS"]
@@ -36,6 +38,7 @@ AREAS = [
     FINALIZERS,
     COLLECTIONS,
     BINDING,
+    CONNECT,
     EVICTION,
     SCALE,
     PLAIN,
@@ -62,7 +65,9 @@ AREAS = [
     SLICES,
     AUTOSCALERS,
     INGRESSES,
+    NETWORKS,
     CLASSES,
+    STORAGE,
     CERTIFICATES,
     API_SERVICES,
 ]

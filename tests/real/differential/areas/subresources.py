@@ -225,3 +225,38 @@ SCALE.post(
 SCALE.get("controller-read", CORE + "/replicationcontrollers/rc/scale")
 SCALE.get("daemonset-has-no-scale", APPS + "/daemonsets/x/scale", 404)
 SCALE.get("pods-have-no-scale", PODS + "/x/scale", 404)
+
+CONNECT = Area("connect")
+CONNECT.post("create", PODS, pod("p"))
+CONNECT.post(
+    "create-two", PODS, pod("two", containers=[{"name": "a", "image": "i"}, {"name": "b", "image": "i"}])
+)
+for _method in ("get", "post"):
+    for _what in ("exec", "attach", "portforward"):
+        _ask = getattr(CONNECT, _method)
+        _of = (_method, _what)
+        _body: tuple[Any, ...] = () if _method == "get" else ({},)
+        _ask("-".join((*_of, "missing-pod")), f"{PODS}/missing/{_what}", *_body, 404)
+        _ask("-".join((*_of, "unscheduled-pod")), f"{PODS}/p/{_what}", *_body, 400)
+        if _what != "portforward":
+            _ask("-".join((*_of, "which-container")), f"{PODS}/two/{_what}", *_body, 400)
+            _ask("-".join((*_of, "missing-container")), f"{PODS}/p/{_what}?container=nope", *_body, 400)
+CONNECT.get("portforward-bad-port", f"{PODS}/p/portforward?ports=x", 400)
+CONNECT.get("proxy-of-a-missing-pod", f"{PODS}/missing/proxy/", 404)
+CONNECT.get("proxy-of-a-pod-without-address", f"{PODS}/p/proxy/", 400)
+CONNECT.get("proxy-of-too-many-parts", f"{PODS}/a:b:c:d/proxy/", 400)
+CONNECT.get("proxy-with-an-odd-scheme", f"{PODS}/ftp:p:80/proxy/", 400)
+CONNECT.get("proxy-of-a-missing-service", f"{CORE}/services/missing/proxy/", 404)
+CONNECT.get("proxy-of-a-port-of-a-missing-service", f"{CORE}/services/missing:80/proxy/", 404)
+CONNECT.post(
+    "create-service",
+    f"{CORE}/services",
+    of("v1", "Service", "s", spec={"ports": [{"port": 80, "name": "http"}], "clusterIP": "None"}),
+)
+CONNECT.get("proxy-of-a-service-without-endpoints", f"{CORE}/services/s/proxy/", 404)
+CONNECT.get("proxy-of-a-port-that-a-service-lacks", f"{CORE}/services/s:81/proxy/", 503)
+CONNECT.post("create-endpoints", f"{CORE}/endpoints", of("v1", "Endpoints", "s", subsets=[]))
+CONNECT.get("proxy-of-a-service-with-no-subsets", f"{CORE}/services/s:80/proxy/", 503)
+CONNECT.get("proxy-of-a-service-by-scheme", f"{CORE}/services/https:s:http/proxy/x?y=z", 503)
+CONNECT.get("proxy-of-a-missing-node", "/api/v1/nodes/missing/proxy/", 404)
+CONNECT.get("proxy-of-an-odd-node", "/api/v1/nodes/a:b:c:d/proxy/", 400)

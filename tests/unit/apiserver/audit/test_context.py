@@ -179,11 +179,11 @@ async def test_an_exec_is_recorded_when_it_begins_and_when_it_ends() -> None:
     relayed = []
 
     class Proxy:
-        async def exec(self, request: Request, namespace: str, name: str) -> Response:
+        async def connect(self, request: Request, namespace: str, name: str, subresource: str) -> Response:
             async def relay(channel: Channel) -> None:
                 relayed.append([each["stage"] for each in found.events])
 
-            return Response(upgrade=Upgrade(("v5.channel.k8s.io",), relay))
+            return Response(101, upgrade=Upgrade(None, relay))
 
     found.handler.kubelet_proxy = Proxy()  # type: ignore[assignment] # a fake
     answer = await found.ask("GET", f"{PODS}/web/exec?command=sh")

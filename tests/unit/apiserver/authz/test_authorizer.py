@@ -11,7 +11,7 @@ import pytest
 from podlife.api import status
 from podlife.api.codec import encode
 from podlife.apiserver.authn import ADMIN, ANONYMOUS, CONTROLLERS, UserInfo
-from podlife.apiserver.authz import Attributes, authorize, forbidden
+from podlife.apiserver.authz import Attributes, Authorizer, Decision, RbacPolicy, forbidden
 from podlife.apiserver.authz.node_authorizer import StoreNodeView
 from podlife.apiserver.storage import Key, MemoryStore, Put
 
@@ -26,6 +26,11 @@ class Related:
         return node_name == "n1" and namespace in ("default", "") and name in ("here", "needed")
 
 
+def authorize(user: UserInfo, asked: Attributes) -> Decision:
+    """The decision of a server that stores no roles: the bootstrap policy applies."""
+    return Authorizer(Related(), RbacPolicy(MemoryStore())).authorize(user, asked)
+
+
 pods = partial(Attributes, resource="pods", namespace="default")
 secrets = partial(Attributes, resource="secrets", namespace="default")
 claims = partial(Attributes, resource="persistentvolumeclaims", namespace="default")
@@ -34,7 +39,7 @@ csi_nodes = partial(Attributes, group="storage.k8s.io", resource="csinodes")
 
 
 def is_allowed(user: UserInfo, asked: Attributes) -> bool:
-    return authorize(user, asked, Related()).allowed
+    return authorize(user, asked).allowed
 
 
 ANYTHING = [
@@ -52,12 +57,29 @@ def test_a_member_of_masters_may_do_everything(asked: Attributes) -> None:
     assert is_allowed(ADMIN, asked)
 
 
-@pytest.mark.parametrize("asked", [*ANYTHING[:2], Attributes("update", "", "pods", "status", "x", "y")])
-def test_the_controllers_may_use_every_resource(asked: Attributes) -> None:
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Attributes("create", "", "pods", namespace="x"),
+        Attributes("update", "", "pods", "status", "x", "y"),
+        Attributes("create", "", "pods", "binding", "x", "y"),
+        Attributes("update", "coordination.k8s.io", "leases", "", "kube-system", "podlife-controllers"),
+        Attributes("delete", "example.com", "widgets", "", "x", "y"),
+    ],
+)
+def test_the_controllers_may_do_what_upstreams_controllers_may(asked: Attributes) -> None:
     assert is_allowed(CONTROLLERS, asked)
 
 
-@pytest.mark.parametrize("asked", [ANYTHING[2], ANYTHING[3], ANYTHING[5], Attributes("escalate", "", "x")])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *ANYTHING[1:],
+        Attributes("escalate", "rbac.authorization.k8s.io", "clusterroles"),
+        Attributes("bind", "rbac.authorization.k8s.io", "clusterroles"),
+        Attributes("create", "rbac.authorization.k8s.io", "clusterrolebindings"),
+    ],
+)
 def test_the_controllers_may_not_become_somebody_else(asked: Attributes) -> None:
     assert not is_allowed(CONTROLLERS, asked)
 
@@ -130,7 +152,7 @@ def nodes(verb: str, name: str = "", subresource: str = "", **more: str) -> Attr
     ids=str,
 )
 def test_a_node_may_do_what_running_its_pods_takes(asked: Attributes) -> None:
-    assert authorize(NODE, asked, Related()).allowed
+    assert authorize(NODE, asked).allowed
 
 
 BY_NODE = "can only list/watch pods with spec.nodeName field selector"
@@ -173,13 +195,13 @@ NO_RELATION = "no relationship found between node 'n1' and this object"
     ids=str,
 )
 def test_a_node_is_refused_the_rest_with_the_real_reason(asked: Attributes, reason: str) -> None:
-    decision = authorize(NODE, asked, Related())
+    decision = authorize(NODE, asked)
     assert (decision.allowed, decision.reason) == (False, reason)
 
 
 def test_the_refusal_says_who_what_and_where_in_the_real_words() -> None:
     asked = pods("list")
-    error = forbidden(NODE, asked, authorize(NODE, asked, Related()))
+    error = forbidden(NODE, asked, authorize(NODE, asked))
     assert status.failure(error) == {
         "kind": "Status",
         "apiVersion": "v1",
@@ -208,7 +230,7 @@ def test_the_refusal_says_who_what_and_where_in_the_real_words() -> None:
     ],
 )
 def test_the_refusal_names_the_object_or_the_path(asked: Attributes, message: str) -> None:
-    assert forbidden(SOMEBODY, asked, authorize(SOMEBODY, asked, Related())).message == message
+    assert forbidden(SOMEBODY, asked, authorize(SOMEBODY, asked)).message == message
 
 
 # --- which objects a node's pods need, from the store ----------------------------------------------------

@@ -9,9 +9,9 @@ import pytest
 from multidict import CIMultiDict
 
 from podlife.apiserver.authn import UserInfo
-from podlife.apiserver.authz import Attributes, authorize, forbidden
+from podlife.apiserver.authz import Attributes, Authorizer, RbacPolicy, forbidden
 from podlife.apiserver.endpoints.impersonation import act_as
-from podlife.apiserver.storage import Key
+from podlife.apiserver.storage import Key, MemoryStore
 from podlife.errors import ApiError, ForbiddenError
 from podlife.wire import Peer, Request, Response
 from tests.kit import embedded
@@ -27,7 +27,7 @@ class NoPods:
 
 
 def check(user: UserInfo, asked: Attributes) -> None:
-    decision = authorize(user, asked, NoPods())
+    decision = Authorizer(NoPods(), RbacPolicy(MemoryStore())).authorize(user, asked)
     if not decision.allowed:
         raise forbidden(user, asked, decision)
 

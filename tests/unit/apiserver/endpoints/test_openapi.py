@@ -79,8 +79,8 @@ def test_a_document_that_does_not_exist_is_not_found() -> None:
 def test_what_is_not_served_is_not_described() -> None:
     core = document("/openapi/v3/api/v1")
     assert "/api/v1/namespaces/{namespace}/pods/{name}/eviction" in core["paths"]
-    assert not [path for path in core["paths"] if "limitranges" in path or "/watch/" in path]
-    assert "io.k8s.api.core.v1.LimitRange" not in core["components"]["schemas"]
+    assert not [path for path in core["paths"] if "componentstatuses" in path or "/watch/" in path]
+    assert "io.k8s.api.core.v1.ComponentStatus" not in core["components"]["schemas"]
 
 
 def test_every_reference_in_a_document_is_answered_in_it() -> None:

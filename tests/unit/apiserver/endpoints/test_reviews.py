@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile, UserInfo
+from podlife.apiserver.authz import Authorizer, RbacPolicy
 from podlife.apiserver.endpoints.reviews import (
     review_access,
     review_rules,
@@ -16,6 +17,7 @@ from podlife.apiserver.endpoints.reviews import (
     review_subject_access,
     review_token,
 )
+from podlife.apiserver.storage import MemoryStore
 from podlife.errors import ApiError, InvalidError
 
 NODE = UserInfo("system:node:n1", groups=("system:nodes", "system:authenticated"))
@@ -27,6 +29,9 @@ class Unrelated:
         return False
 
 
+AUTHORIZER = Authorizer(Unrelated(), RbacPolicy(MemoryStore()))
+
+
 def review(**spec: Any) -> dict[str, Any]:
     return {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": spec}
 
@@ -35,7 +40,7 @@ LIST_PODS = {"verb": "list", "resource": "pods", "namespace": "default"}
 
 
 def test_may_i_is_answered_beside_the_question() -> None:
-    answer = review_access(ADMIN, review(resourceAttributes=LIST_PODS), Unrelated())
+    answer = review_access(ADMIN, review(resourceAttributes=LIST_PODS), AUTHORIZER)
     assert answer == {
         "kind": "SelfSubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1",
@@ -46,7 +51,7 @@ def test_may_i_is_answered_beside_the_question() -> None:
 
 
 def test_a_refusal_says_why() -> None:
-    answer = review_access(NODE, review(resourceAttributes=LIST_PODS), Unrelated())
+    answer = review_access(NODE, review(resourceAttributes=LIST_PODS), AUTHORIZER)
     reason = "can only list/watch pods with spec.nodeName field selector"
     assert answer["status"] == {"allowed": False, "reason": reason}
 
@@ -60,13 +65,13 @@ def test_a_refusal_says_why() -> None:
 )
 def test_a_question_may_carry_a_field_selector(selector: dict[str, Any]) -> None:
     asked = review(resourceAttributes=LIST_PODS | {"fieldSelector": selector})
-    assert review_access(NODE, asked, Unrelated())["status"] == {"allowed": True}
+    assert review_access(NODE, asked, AUTHORIZER)["status"] == {"allowed": True}
 
 
 def test_a_path_can_be_asked_for() -> None:
     asked = review(nonResourceAttributes={"verb": "get", "path": "/metrics"})
-    assert review_access(SOMEBODY, asked, Unrelated())["status"] == {"allowed": False}
-    assert review_access(ADMIN, asked, Unrelated())["status"] == {"allowed": True}
+    assert review_access(SOMEBODY, asked, AUTHORIZER)["status"] == {"allowed": False}
+    assert review_access(ADMIN, asked, AUTHORIZER)["status"] == {"allowed": True}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,7 @@ def test_a_path_can_be_asked_for() -> None:
 )
 def test_a_question_about_nothing_or_both_is_invalid(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidError) as caught:
-        review_access(ADMIN, review(**spec), Unrelated())
+        review_access(ADMIN, review(**spec), AUTHORIZER)
     assert (
         caught.value.message == f'SelfSubjectAccessReview.authorization.k8s.io "" is invalid: spec.{message}'
     )
@@ -95,25 +100,25 @@ def test_a_question_about_nothing_or_both_is_invalid(spec: dict[str, Any], messa
 
 def test_may_they_is_answered_for_the_one_who_is_named() -> None:
     asked = review(resourceAttributes=LIST_PODS, user="x", groups=["system:masters"])
-    assert review_subject_access(asked, Unrelated())["status"] == {"allowed": True}
+    assert review_subject_access(asked, AUTHORIZER)["status"] == {"allowed": True}
     asked = review(resourceAttributes=LIST_PODS, user="x")
-    assert review_subject_access(asked, Unrelated())["status"] == {"allowed": False}
+    assert review_subject_access(asked, AUTHORIZER)["status"] == {"allowed": False}
     with pytest.raises(InvalidError, match="at least one of user or group must be specified"):
-        review_subject_access(review(resourceAttributes=LIST_PODS), Unrelated())
+        review_subject_access(review(resourceAttributes=LIST_PODS), AUTHORIZER)
 
 
 def test_may_they_here_is_about_this_namespace_alone() -> None:
     asked = review(resourceAttributes=LIST_PODS, user="x")
-    assert review_subject_access(asked, Unrelated(), namespace="default")["status"] == {"allowed": False}
+    assert review_subject_access(asked, AUTHORIZER, namespace="default")["status"] == {"allowed": False}
     with pytest.raises(InvalidError, match=r"must match metadata\.namespace"):
-        review_subject_access(asked, Unrelated(), namespace="other")
+        review_subject_access(asked, AUTHORIZER, namespace="other")
     path = review(nonResourceAttributes={"path": "/x"}, user="x")
     with pytest.raises(InvalidError, match="disallowed on this kind of request"):
-        review_subject_access(path, Unrelated(), namespace="other")
+        review_subject_access(path, AUTHORIZER, namespace="other")
 
 
 def test_the_rules_of_an_admin_are_everything() -> None:
-    answer = review_rules(ADMIN, review(namespace="default"))
+    answer = review_rules(ADMIN, review(namespace="default"), AUTHORIZER)
     everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
     assert everything in answer["status"]["resourceRules"]
     assert {"verbs": ["*"], "nonResourceURLs": ["*"]} in answer["status"]["nonResourceRules"]
@@ -121,14 +126,14 @@ def test_the_rules_of_an_admin_are_everything() -> None:
 
 
 def test_the_rules_of_a_node_are_not_all_there_is() -> None:
-    status = review_rules(NODE, review(namespace="default"))["status"]
+    status = review_rules(NODE, review(namespace="default"), AUTHORIZER)["status"]
     assert status["incomplete"] is True
     assert status["evaluationError"] == "node authorizer does not support user rule resolution"
 
 
 def test_rules_are_asked_for_in_a_namespace() -> None:
     with pytest.raises(ApiError, match="no namespace on request") as caught:
-        review_rules(ADMIN, review())
+        review_rules(ADMIN, review(), AUTHORIZER)
     assert caught.value.code == 400
 
 

@@ -1,8 +1,9 @@
-"""`log` and `exec` proxied to a fake kubelet on loopback, with TLS and WebSockets."""
+"""`log`, `exec`, `attach` and `portforward` proxied to a fake kubelet on loopback, with TLS and WebSockets."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from podlife.api.codec import encode
 from podlife.apiserver.http import HttpServer
 from podlife.apiserver.storage import Key, Record
 from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
+from podlife.apiserver.subresources.tunnel import Backend, tunnel
 from podlife.clock import SystemClock
 from podlife.errors import ApiError, InvalidError, NotFoundError
 from podlife.pki import CertificateAuthority, Subject
@@ -51,7 +53,7 @@ class Agent:
         assert request.transport is not None
         subject = dict(pair[0] for pair in request.transport.get_extra_info("peercert")["subject"])
         self.asked.append((request.path, request.rel_url.raw_query_string, subject["commonName"]))
-        if request.path.startswith("/exec/"):
+        if not request.path.startswith("/containerLogs/"):
             return await self._exec(request)
         if self.status != 200:
             return web.Response(status=self.status, text=self.text)
@@ -70,16 +72,15 @@ class Agent:
             return web.Response(status=self.status, text=self.text)
         channel = web.WebSocketResponse(protocols=self.protocols)
         await channel.prepare(request)
-        async for message in channel:
-            if message.data == b"\x00exit":
-                await channel.send_bytes(b'\x03{"status":"Success"}')
-                break
-            if message.data == b"\x00fail":
-                await channel.send_bytes(b'\x03{"status":"Failure","message":"exit status 3"}')
-                break
-            await channel.send_bytes(b"\x01" + message.data[1:])
-        await channel.close()
-        self.gone.set()
+        try:
+            async for message in channel:
+                if message.data == b"\x00exit":
+                    await channel.send_bytes(b'\x03{"status":"Success"}')
+                    break
+                await channel.send_bytes(b"\x01" + message.data[1:])
+            await channel.close()
+        finally:
+            self.gone.set()
         return channel
 
 
@@ -318,7 +319,8 @@ async def session(world: World) -> AsyncIterator[aiohttp.ClientSession]:
         try:
             if request.path == "/web/log":
                 return await world.proxy.log(request, "default", "web")
-            return await world.proxy.exec(request, "default", request.path.strip("/"))
+            name, _, subresource = request.path.strip("/").partition("/")
+            return await world.proxy.connect(request, "default", name, subresource or "exec")
         except ApiError as error:
             return Response(error.code, error.message.encode(), "text/plain")
 
@@ -346,23 +348,74 @@ async def test_exec_relays_messages_both_ways_until_the_command_ends(
     assert query == "input=1&output=1&command=sh&command=-c&command=a+b"
 
 
+@pytest.mark.parametrize("upgrade", ["websocket", "SPDY/3.1"])
+async def test_what_an_agent_refuses_is_told_in_its_own_words(world: World, upgrade: str) -> None:
+    world.agent.status, world.agent.text = 404, "no such pod"
+    headers = {"Connection": "Upgrade", "Upgrade": upgrade, "Sec-WebSocket-Protocol": V5}
+    request = Request("GET", "/exec", Query("command=x"), headers)
+    answer = await world.proxy.connect(request, "default", "web", "exec")
+    assert (answer.status, answer.body) == (404, b"no such pod")
+
+
 @pytest.mark.parametrize(
-    ("upgrade", "line"),
-    [("websocket", "unable to upgrade connection: no such pod"), ("SPDY/3.1", "no such pod")],
+    ("asked", "path", "query"),
+    [
+        ("attach?container=a&stdin=true&tty=true", "/attach/default/two/a", "input=1&tty=1"),
+        ("portforward?ports=80&ports=443", "/portForward/default/two", "port=80%2C443"),
+        ("portforward", "/portForward/default/two", ""),
+    ],
 )
-async def test_what_an_agent_refuses_is_told_in_its_own_words(world: World, upgrade: str, line: str) -> None:
-    world.agent.status, world.agent.text = 404, "no such pod\n"
-    headers = {"Upgrade": upgrade, "Sec-WebSocket-Protocol": V5}
-    with pytest.raises(ApiError) as refused:
-        await world.proxy.exec(Request("GET", "/exec", Query("command=x"), headers), "default", "web")
-    assert (refused.value.code, refused.value.message) == (404, line)
+async def test_attach_and_portforward_have_paths_of_their_own(
+    world: World, session: aiohttp.ClientSession, asked: str, path: str, query: str
+) -> None:
+    async with session.ws_connect(f"/two/{asked}", protocols=(V5,)) as client:
+        await client.send_bytes(b"\x00hello")
+        assert await client.receive_bytes() == b"\x01hello"
+    assert world.agent.asked[0][:2] == (path, query)
 
 
-async def test_an_older_kubectl_is_told_what_it_needs(world: World) -> None:
-    world.agent.status, world.agent.text = 400, "Upgrade request required"
-    request = Request("POST", "/exec", Query("command=x"), {"Upgrade": "SPDY/3.1"})
-    with pytest.raises(ApiError, match="exec is offered over WebSocket, not over SPDY"):
-        await world.proxy.exec(request, "default", "web")
+async def test_credentials_of_the_client_are_not_passed_on_and_its_address_is(world: World) -> None:
+    seen: list[str] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    headers = {
+        "Connection": "Upgrade, X-Hop",
+        "Upgrade": "websocket",
+        "Authorization": "Bearer secret",
+        "Impersonate-User": "root",
+        "X-Hop": "1",
+        "X-Forwarded-For": "192.0.2.1",
+        "Host": "example.com",
+    }
+    request = Request("GET", "/x", headers=headers, source_ip="192.0.2.2")
+    backend = Backend("127.0.0.1", server.sockets[0].getsockname()[1])
+    async with server:
+        with pytest.raises(ApiError, match="invalid upgrade response: status code 200"):
+            await tunnel(backend, "/y?z=1", request, connect_seconds=60)
+    lines = seen[0].split("\r\n")
+    assert lines[0] == "GET /y?z=1 HTTP/1.1"
+    assert {"Host: example.com", "Upgrade: websocket", "X-Forwarded-For: 192.0.2.1, 192.0.2.2"} <= set(lines)
+    assert not [line for line in lines if line.startswith(("Authorization", "Impersonate", "X-Hop"))]
+
+
+async def test_a_kubelet_that_is_gone_is_told_as_upstream_tells_it(world: World) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        world.objects[NODE]["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": port}}
+        headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
+        with pytest.raises(ApiError) as caught:
+            await world.proxy.connect(
+                Request("GET", "/", Query("command=x"), headers), "default", "web", "exec"
+            )
+    assert caught.value.code == 500
+    assert caught.value.message.startswith(f"error dialing backend: dial tcp localhost:{port}: connect: ")
 
 
 async def test_the_protocol_is_the_one_the_agent_knows_too(
@@ -397,7 +450,13 @@ async def test_large_messages_pass_whole(world: World, session: aiohttp.ClientSe
             "a container name must be specified for pod two, choose one of: [init a b]",
         ),
         ("/waiting", V5, "pod waiting does not have a host assigned"),
-        ("/web", "base64.channel.k8s.io", "unable to upgrade: none of the requested protocols is supported"),
+        ("/two/attach", V5, "a container name must be specified for pod two, choose one of: [init a b]"),
+        ("/waiting/portforward", V5, "pod waiting does not have a host assigned"),
+        (
+            "/web/portforward?ports=1,x",
+            V5,
+            'cannot convert to []int32: strconv.ParseUint: parsing "x": invalid syntax',
+        ),
     ],
 )
 async def test_what_cannot_be_executed_is_refused_before_the_upgrade(
@@ -421,20 +480,11 @@ async def test_a_request_that_is_no_upgrade_is_refused(world: World, session: ai
         assert (answer.status, await answer.text()) == (400, "Upgrade request required")
 
 
-@pytest.mark.parametrize("protocols", [(), ("channel.k8s.io",)])
-async def test_a_client_of_before_v4_is_told_of_a_failed_command_in_plain_text_and_of_no_success(
-    world: World, session: aiohttp.ClientSession, protocols: tuple[str, ...]
-) -> None:
-    world.agent.protocols = ("v4.channel.k8s.io",)
-    for command, told in ((b"fail", [b"\x03exit status 3"]), (b"exit", [])):
-        async with session.ws_connect(
-            "/web?command=sh&stdin=true&stdout=true", protocols=protocols
-        ) as client:
-            assert client.protocol == (protocols[0] if protocols else None)
-            await client.send_bytes(b"\x00hello")
-            assert await client.receive_bytes() == b"\x01hello"
-            await client.send_bytes(b"\x00" + command)
-            assert [message.data async for message in client] == told
+async def test_a_log_can_be_had_in_base64(world: World, session: aiohttp.ClientSession) -> None:
+    world.write(b"one\n", None)
+    async with session.ws_connect("/web/log", protocols=("base64.binary.k8s.io",)) as client:
+        heard = [message.data async for message in client]
+    assert heard == ["", base64.b64encode(b"one\n").decode()]
 
 
 @pytest.mark.parametrize("protocols", [(), ("binary.k8s.io",)])
@@ -459,10 +509,9 @@ async def test_a_client_that_goes_ends_the_log_that_it_follows(
             await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("path", ["web?command=x", "web/log"])
-async def test_a_protocol_that_nobody_here_speaks_is_refused(
-    world: World, session: aiohttp.ClientSession, path: str
+async def test_a_log_in_a_protocol_that_is_not_known_is_refused(
+    world: World, session: aiohttp.ClientSession
 ) -> None:
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-        await session.ws_connect(f"/{path}", protocols=("v9.example.com",))
+        await session.ws_connect("/web/log", protocols=("v9.example.com",))
     assert refused.value.status == 400

@@ -21,7 +21,7 @@ ALL = [known.name for known in known_controllers()]
 
 def test_the_scheduler_runs_only_where_it_is_named() -> None:
     chosen = [each.name for each in choose(("*", "scheduler"))]
-    assert chosen == [name for name in ALL if name != "out-of-service"]
+    assert chosen == [name for name in ALL if name not in ("out-of-service", "local-path-provisioner")]
     assert SyncOptions(scheduler_name="mine").of("scheduler") == {"scheduler_name": "mine"}
 
 

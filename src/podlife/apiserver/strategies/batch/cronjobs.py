@@ -1,14 +1,13 @@
-"""CronJobs, and the syntax of a schedule: five fields, or a descriptor such as `@hourly` or `@every 5m`."""
+"""CronJobs; `podlife.api.cron` has the syntax of their schedules."""
 
 from __future__ import annotations
 
 import re
 import zoneinfo
-from typing import NamedTuple
 
 from podlife.api.codec import Object
+from podlife.api.cron import load_zone, parse_schedule
 from podlife.api.defaults.fields import fill_absent, fill_empty
-from podlife.api.durations import MAX_SECONDS, parse_go_duration
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, not_supported, required
 from podlife.apiserver.strategies.batch.job_spec import default_job_spec, validate_job_spec
 from podlife.apiserver.strategies.core.pod.template import drop_disabled_fields
@@ -17,23 +16,6 @@ from podlife.apiserver.strategies.field_checks import non_negative, required_cho
 from podlife.apiserver.strategies.object_meta import default_metadata
 from podlife.apiserver.strategies.strategy import Strategy
 
-
-class _Field(NamedTuple):
-    least: int
-    most: int
-    names: dict[str, int]
-
-
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_FIELDS = (
-    _Field(0, 59, {}),
-    _Field(0, 23, {}),
-    _Field(1, 31, {}),
-    _Field(1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
-    _Field(0, 6, {name: number for number, name in enumerate(_DAYS)}),
-)
-_DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _POLICIES = ("Allow", "Forbid", "Replace")
 _is_zone_part = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
 # A job's name is the cron job's plus a suffix of eleven characters.
@@ -88,7 +70,7 @@ def _validate_schedule(schedule: str) -> FieldErrors:
         yield required("spec.schedule")
         return
     try:
-        _check_schedule(schedule)
+        parse_schedule(schedule)
     except ValueError as error:
         yield bad_value("spec.schedule", schedule, str(error))
     if "TZ" in schedule:
@@ -103,16 +85,18 @@ def _validate_time_zone(zone: str) -> list[FieldError]:
     parts = zone.split("/")
     if any(part in (".", "..") or part.startswith("-") or not _is_zone_part(part) for part in parts):
         return [bad_value(path, zone, f"unknown time zone {zone}")]
+    errors = []
     if zone.lower() == "local":
         detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        return [bad_value(path, zone, detail)]
+        errors.append(bad_value(path, zone, detail))
     try:
-        zoneinfo.ZoneInfo(zone)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        if zone != "Local":
+            load_zone(zone)
+    except ValueError as error:
         # Without a time zone database no zone is known, so any is accepted.
         if zoneinfo.available_timezones():
-            return [bad_value(path, zone, f"unknown time zone {zone}")]
-    return []
+            errors.append(bad_value(path, zone, str(error)))
+    return errors
 
 
 def _validate_job_template(spec: Object) -> FieldErrors:
@@ -122,71 +106,3 @@ def _validate_job_template(spec: Object) -> FieldErrors:
         yield bad_value(f"{path}.selector", selector, "`selector` will be auto-generated")
     if spec.get("manualSelector"):
         yield not_supported(f"{path}.manualSelector", True, ("nil", "false"))
-
-
-def _check_schedule(schedule: str) -> None:
-    """Raise ValueError in upstream's words if the schedule cannot be parsed."""
-    if schedule.startswith(("TZ=", "CRON_TZ=")):
-        schedule = schedule.partition(" ")[2].strip()
-    if schedule.startswith("@"):
-        _check_descriptor(schedule)
-        return
-    parts = schedule.split()
-    if len(parts) != 5:
-        raise ValueError(f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]")
-    for part, field in zip(parts, _FIELDS, strict=True):
-        for item in part.split(","):
-            _check_range(item, field)
-
-
-def _check_descriptor(descriptor: str) -> None:
-    if descriptor in _DESCRIPTORS:
-        return
-    if descriptor.startswith("@every "):
-        duration = descriptor.removeprefix("@every ")
-        seconds = parse_go_duration(duration)
-        if seconds is None or abs(seconds) >= MAX_SECONDS:
-            raise ValueError(f'failed to parse duration {descriptor}: time: invalid duration "{duration}"')
-        return
-    raise ValueError(f"unrecognized descriptor: {descriptor}")
-
-
-def _check_range(text: str, field: _Field) -> None:
-    span, *steps = text.split("/")
-    low, *highs = span.split("-")
-    if len(highs) > 1:
-        raise ValueError(f"too many hyphens: {text}")
-    if low in ("*", "?"):
-        start, end = field.least, field.most
-    else:
-        start = _number(low, field)
-        end = _number(highs[0], field) if highs else start
-    if len(steps) > 1:
-        raise ValueError(f"too many slashes: {text}")
-    step = 1
-    if steps:
-        step = _plain_number(steps[0])
-        if not highs and low not in ("*", "?"):
-            end = field.most
-    if start < field.least:
-        raise ValueError(f"beginning of range ({start}) below minimum ({field.least}): {text}")
-    if end > field.most:
-        raise ValueError(f"end of range ({end}) above maximum ({field.most}): {text}")
-    if start > end:
-        raise ValueError(f"beginning of range ({start}) beyond end of range ({end}): {text}")
-    if step == 0:
-        raise ValueError(f"step of range should be a positive number: {text}")
-
-
-def _number(text: str, field: _Field) -> int:
-    named = field.names.get(text.lower())
-    return named if named is not None else _plain_number(text)
-
-
-def _plain_number(text: str) -> int:
-    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text.removeprefix("+"))
-    if not digits.isascii() or not digits.isdigit() or len(digits) > 18:
-        raise ValueError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
-    if sign and int(digits):
-        raise ValueError(f"negative number (-{int(digits)}) not allowed: {text}")
-    return int(digits)

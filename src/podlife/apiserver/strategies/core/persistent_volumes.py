@@ -163,12 +163,9 @@ class PersistentVolumeStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
-        drop_empty_fields(spec, "accessModes", "mountOptions", "storageClassName")
         fill_empty(spec, persistentVolumeReclaimPolicy="Retain")
         spec.setdefault("volumeMode", "Filesystem")
-        if capacity := spec.get("capacity"):
-            default_resource_list(capacity)
-        default_volume_source(spec)
+        default_volume_spec(spec)
         fill_empty(obj.setdefault("status", {}), phase="Pending")
 
     def prepare_create(self, obj: Object) -> None:
@@ -202,6 +199,36 @@ class PersistentVolumeStrategy(Strategy):
         if affinity is not None:
             errors += immutable("nodeAffinity", new["spec"].get("nodeAffinity"), affinity)
         return errors
+
+
+def default_volume_spec(spec: Object) -> None:
+    drop_empty_fields(spec, "accessModes", "mountOptions", "storageClassName")
+    if capacity := spec.get("capacity"):
+        default_resource_list(capacity)
+    default_volume_source(spec)
+
+
+def validate_inline_volume(spec: Object, path: str) -> FieldErrors:
+    """The volume of an attachment without a PersistentVolume."""
+    inline = "in the context of inline volumes"
+    for field in ("claimRef", "capacity"):
+        if spec.get(field):
+            yield forbidden(f"{path}.{field}", f"may not be specified {inline}")
+    if not _source(spec):
+        yield required(path, "must specify a volume type")
+    if spec.get("csi") is None:
+        yield required(f"{path}.csi", f"has to be specified {inline}")
+    modes = spec.get("accessModes") or []
+    if not modes:
+        yield required(f"{path}.accessModes")
+    yield from _validate_access_modes(modes, f"{path}.accessModes")
+    if spec.get("persistentVolumeReclaimPolicy", "Retain") not in ("", "Retain"):
+        yield forbidden(f"{path}.persistentVolumeReclaimPolicy", f"may only be Retain {inline}")
+    for field in ("nodeAffinity", "storageClassName"):
+        if spec.get(field):
+            yield forbidden(f"{path}.{field}", f"may not be specified {inline}")
+    if spec.get("volumeMode", "Filesystem") != "Filesystem":
+        yield forbidden(f"{path}.volumeMode", f"may not specify volumeMode other than Filesystem {inline}")
 
 
 def _source(spec: Object) -> Object:

@@ -42,23 +42,31 @@ def _is_extended(name: str) -> bool:
     return not check_label_key(f"requests.{name}")
 
 
-def _may_overcommit(name: str) -> bool:
+def may_overcommit(name: str) -> bool:
     return _is_native(name) and not name.startswith(_HUGE_PAGES)
 
 
-def _validate_resource_name(path: str, name: str) -> list[FieldError]:
+def validate_resource_name(path: str, name: str) -> list[FieldError]:
     """The name of any resource: qualified, or one of Kubernetes' own."""
     errors = check_at(path, name, check_label_key)
-    is_standard = name in _STANDARD or name.startswith((_HUGE_PAGES, "requests.hugepages-"))
-    if not errors and "/" not in name and not is_standard:
+    if not errors and "/" not in name and not _is_standard(name):
         errors.append(bad_value(path, name, "must be a standard resource type or fully qualified"))
     return errors
+
+
+def _is_standard(name: str) -> bool:
+    return name in _STANDARD or name.startswith((_HUGE_PAGES, "requests.hugepages-"))
+
+
+def is_quota_resource(name: str) -> bool:
+    """Whether it is one of Kubernetes' own names that a quota may limit."""
+    return _is_standard(name) and name != "storage"
 
 
 def validate_container_resource(path: str, name: str) -> FieldErrors:
     if name in _CONTAINER_RESOURCES:
         return
-    yield from _validate_resource_name(path, name)
+    yield from validate_resource_name(path, name)
     if "/" not in name:
         if not name.startswith(_HUGE_PAGES):
             yield bad_value(path, name, "must be a standard resource for containers")
@@ -67,7 +75,7 @@ def validate_container_resource(path: str, name: str) -> FieldErrors:
 
 
 def _validate_pod_resource(path: str, name: str) -> list[FieldError]:
-    errors = _validate_resource_name(path, name)
+    errors = validate_resource_name(path, name)
     if not errors and name not in _POD_LEVEL and not name.startswith(_HUGE_PAGES):
         errors.append(not_supported(path, name, {*_POD_LEVEL, _HUGE_PAGES}))
     return errors
@@ -108,11 +116,11 @@ def validate_resources(
 
 def _validate_request(name: str, text: str, limit: str | None, path: str) -> list[FieldError]:
     if limit is None:
-        if _may_overcommit(name):
+        if may_overcommit(name):
             return []
         return [required(f"{path}.limits", "Limit must be set for non overcommitable resources")]
     requested, most = parse_nanos(text), parse_nanos(limit)
-    if requested != most and not _may_overcommit(name):
+    if requested != most and not may_overcommit(name):
         return [bad_value(f"{path}.requests", text, f"must be equal to {name} limit of {limit}")]
     if requested > most:
         return [bad_value(f"{path}.requests", text, f"must be less than or equal to {name} limit of {limit}")]

@@ -14,6 +14,7 @@ import typer
 
 from podlife.cli import completions
 from podlife.cli.commands.apiserver import (
+    AdvertiseOption,
     DataOption,
     EventTtlOption,
     MaxAgeOption,
@@ -70,12 +71,13 @@ class UpOptions:
     name: Annotated[
         list[str] | None, option("HOST", "Another name of the API server (repeatable).", parser=parse_host)
     ] = None
+    advertise_address: AdvertiseOption = ""
     controllers: Annotated[
         list[str] | None,
         option(
             "NAMES",
             "Which controllers: names as `podlife controllers list` has them, -name to leave one out.",
-            show_default="*,scheduler",
+            show_default="*,scheduler,local-path-provisioner",
             autocompletion=completions.controllers,
         ),
     ] = None
@@ -228,6 +230,7 @@ def _settings(
         port=options.port,
         bind=options.bind,
         names=tuple(options.name or ()),
+        advertise_address=options.advertise_address,
         controllers=tuple(controllers),
         node_health=node_health.settings(),
         max_pods=options.max_pods,
@@ -255,7 +258,11 @@ def _checked(options: UpOptions) -> list[str]:
     from podlife.daemons.catalog import OUT_OF_SERVICE, choose
 
     check_audit(options.audit_log_path, options.audit_policy_file)
-    chosen = ["*", "scheduler"] if options.controllers is None else words(options.controllers)
+    chosen = (
+        ["*", "scheduler", "local-path-provisioner"]
+        if options.controllers is None
+        else words(options.controllers)
+    )
     try:
         known = {each.name for each in choose(chosen)}
     except ConfigError as error:

@@ -41,7 +41,8 @@ supplemental_groups=8:int64* no_new_privs=11:bool masked_paths=13* readonly_path
 LinuxContainerConfig resources=1:LinuxContainerResources security_context=2:LinuxContainerSecurityContext
 ContainerMetadata name=1 attempt=2:uint32
 ContainerConfig metadata=1:ContainerMetadata image=2:ImageSpec command=3* args=4* working_dir=5 envs=6:KeyValue* \
-mounts=7:Mount* labels=9% annotations=10% log_path=11 tty=14:bool linux=15:LinuxContainerConfig stop_signal=18:int32
+mounts=7:Mount* labels=9% annotations=10% log_path=11 stdin=12:bool stdin_once=13:bool tty=14:bool \
+linux=15:LinuxContainerConfig stop_signal=18:int32
 CreateContainerRequest pod_sandbox_id=1 config=2:ContainerConfig sandbox_config=3:PodSandboxConfig
 CreateContainerResponse container_id=1
 StartContainerRequest container_id=1
@@ -62,6 +63,10 @@ ExecSyncRequest container_id=1 cmd=2* timeout=3:int64
 ExecSyncResponse stdout=1:bytes stderr=2:bytes exit_code=3:int32
 ExecRequest container_id=1 cmd=2* tty=3:bool stdin=4:bool stdout=5:bool stderr=6:bool
 ExecResponse url=1
+AttachRequest container_id=1 stdin=2:bool tty=3:bool stdout=4:bool stderr=5:bool
+AttachResponse url=1
+PortForwardRequest pod_sandbox_id=1 port=2:int32*
+PortForwardResponse url=1
 Image id=1 repo_tags=2* repo_digests=3*
 ImageStatusRequest image=1:ImageSpec
 ImageStatusResponse image=1:Image

@@ -14,7 +14,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from podlife.kubelet.runtime import (
     NotFoundInRuntimeError,
     RuntimeUnavailableError,
 )
-from podlife.kubelet.runtimes.preconditions import check_exec
+from podlife.kubelet.runtimes.preconditions import check_exec, check_running
 from podlife.kubelet.spdy import SpdyError
 
 from .client import CriClient
@@ -77,18 +77,54 @@ async def executing(
     # A terminal has a single output stream.
     streams = {"tty": tty, "stdin": stdin, "stdout": True, "stderr": not tty}
     reply = await _call(client, "Exec", container, command, **streams)
+    async with _streaming(reply.url, _PROTOCOL) as connection:
+        session = StreamedCommand(connection, command, stdin=stdin, tty=tty)
+        async with _pumping(session.pump()):
+            yield session
+
+
+@asynccontextmanager
+async def attaching(
+    client: CriClient, container: ContainerStatus, *, stdin: bool
+) -> AsyncIterator[StreamedCommand]:
+    check_running(container.config.name, container.state)
+    tty = container.config.tty
+    stdin = stdin and container.config.stdin
+    streams = {"tty": tty, "stdin": stdin, "stdout": True, "stderr": not tty}
+    reply = await client.call("Attach", container_id=container.id, **streams)
+    async with _streaming(reply.url, _PROTOCOL) as connection:
+        session = StreamedCommand(connection, ("attach",), stdin=stdin, tty=tty, ends_input=not tty)
+        async with _pumping(session.pump()):
+            yield session
+
+
+@asynccontextmanager
+async def connected_to_port(client: CriClient, sandbox_id: str, port: int) -> AsyncIterator[ForwardedPort]:
+    """Raises ContainerRuntimeError if nothing listens on the port."""
+    reply = await client.call("PortForward", pod_sandbox_id=sandbox_id, port=[port])
+    async with _streaming(reply.url, "portforward.k8s.io") as connection:
+        forwarded = ForwardedPort(connection, port)
+        async with _pumping(forwarded.pump()):
+            yield forwarded
+            forwarded.check()
+
+
+@asynccontextmanager
+async def _streaming(url: object, protocol: str) -> AsyncIterator[SpdyConnection]:
     try:
-        async with upgraded(str(reply.url), _PROTOCOL) as connection:
-            session = StreamedCommand(connection, command, stdin=stdin, tty=tty)
-            pump = spawn(
-                session.pump(), name="containerd exec", on_failure=lambda error: log.debug("%s", error)
-            )
-            try:
-                yield session
-            finally:
-                await cancel_and_wait(pump)
+        async with upgraded(str(url), protocol) as connection:
+            yield connection
     except (SpdyError, OSError) as error:
         raise ExecError(f"the streaming server of containerd cannot be used: {error}") from None
+
+
+@asynccontextmanager
+async def _pumping(pumping: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    pump = spawn(pumping, name="containerd stream", on_failure=lambda error: log.debug("%s", error))
+    try:
+        yield
+    finally:
+        await cancel_and_wait(pump)
 
 
 async def _call(
@@ -107,7 +143,17 @@ async def _call(
 class StreamedCommand:
     """A command in a container, over one connection to the streaming server."""
 
-    def __init__(self, connection: SpdyConnection, command: Sequence[str], *, stdin: bool, tty: bool) -> None:
+    def __init__(
+        self,
+        connection: SpdyConnection,
+        command: Sequence[str],
+        *,
+        stdin: bool,
+        tty: bool,
+        ends_input: bool = True,
+    ) -> None:
+        """`ends_input`: whether the end of the caller's input is that of the command's."""
+        self._ends_input = ends_input
         self._connection = connection
         self._command = command
         self._gate = _Gate()
@@ -136,7 +182,7 @@ class StreamedCommand:
                 await self._connection.send(self._stdin, data)
 
     async def close_stdin(self) -> None:
-        if self._stdin is None:
+        if self._stdin is None or not self._ends_input:
             return
         if self._resize is not None:
             await self.write_stdin(b"\x04")
@@ -162,6 +208,38 @@ class StreamedCommand:
 
     def _take_status(self, data: bytes) -> None:
         self._status += data[: max(0, _STATUS_BYTES - len(self._status))]
+
+
+class ForwardedPort:
+    """A connection to a port of a pod, over one connection to the streaming server."""
+
+    def __init__(self, connection: SpdyConnection, port: int) -> None:
+        self._connection = connection
+        self._gate = _Gate()
+        self._failure = bytearray()
+        self.reader = self._gate.reader()
+        of_port = {"port": str(port), "requestid": "0"}
+        # The server wants to know the error stream first.
+        error = connection.open_stream("error", self._take_failure, lambda: None, **of_port)
+        self._data = connection.open_stream("data", self.reader.feed_data, self.reader.feed_eof, **of_port)
+        connection.post(error, b"", is_last=True)
+
+    async def pump(self) -> None:
+        await self._connection.pump(self._gate.is_open)
+
+    async def write(self, data: bytes) -> None:
+        await self._connection.send(self._data, data)
+
+    async def write_eof(self) -> None:
+        await self._connection.finish(self._data)
+
+    def check(self) -> None:
+        """Raises ContainerRuntimeError if the server has told a failure."""
+        if self._failure:
+            raise ContainerRuntimeError(self._failure.decode(errors="replace").strip())
+
+    def _take_failure(self, data: bytes) -> None:
+        self._failure += data[: max(0, _STATUS_BYTES - len(self._failure))]
 
 
 class _Gate:

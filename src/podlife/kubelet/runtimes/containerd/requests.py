@@ -109,6 +109,8 @@ def container_request(sandbox: SandboxConfig, record: ContainerRecord, settings:
             labels={**config.labels, **selector(settings, record.pod_uid), SANDBOX_ID: record.sandbox_id},
             annotations={**config.annotations, RECORD_ANNOTATION: msgspec.json.encode(record).decode()},
             log_path=config.log_path if record.log_path else "",
+            stdin=config.stdin,
+            stdin_once=config.stdin_once,
             tty=config.tty,
             linux=message("LinuxContainerConfig")(
                 resources=_resources(config.resources), security_context=_security(sandbox, config)

@@ -20,6 +20,7 @@ from podlife.kubelet.runtime import (
     ContainerStatus,
     ExecResult,
     ExecSession,
+    PodConnection,
     RuntimeEvent,
     RuntimeUnavailableError,
     SandboxConfig,
@@ -30,7 +31,7 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from . import images
 from .client import ContainerdSettings, CriClient
-from .execution import ExecProcesses, executing, run_command
+from .execution import ExecProcesses, attaching, connected_to_port, executing, run_command
 from .pods import Pods
 from .reader import StateReader
 from .state_diff import StateDiff
@@ -175,6 +176,17 @@ class ContainerdRuntime:
                 finally:
                     if not session.has_ended:
                         await self._sessions.kill_leftovers(tracked)
+
+    @asynccontextmanager
+    async def attach(self, container_id: str, *, stdin: bool) -> AsyncIterator[ExecSession]:
+        status = await self._reader.container(container_id)
+        async with attaching(self._client, status, stdin=stdin) as session:
+            yield session
+
+    @asynccontextmanager
+    async def port_forward(self, sandbox_id: str, port: int) -> AsyncIterator[PodConnection]:
+        async with connected_to_port(self._client, sandbox_id, port) as connection:
+            yield connection
 
     async def exec_sync(
         self, container_id: str, command: Sequence[str], *, timeout_seconds: float | None = None

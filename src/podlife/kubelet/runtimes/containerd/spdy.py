@@ -42,12 +42,12 @@ class SpdyConnection:
         self._next_id = 1
         self._streams: dict[int, tuple[Receive, Callable[[], None]]] = {}
 
-    def open_stream(self, kind: str, receive: Receive, ended: Callable[[], None]) -> int:
+    def open_stream(self, kind: str, receive: Receive, ended: Callable[[], None], **headers: str) -> int:
         """Open a stream of this type; its data goes to `receive`, and `ended` is called once when it ends."""
         stream_id = self._next_id
         self._next_id += 2
         self._streams[stream_id] = (receive, ended)
-        self._writer.write(self._frames.open(stream_id, {"streamtype": kind}))
+        self._writer.write(self._frames.open(stream_id, {"streamtype": kind, **headers}))
         return stream_id
 
     async def send(self, stream_id: int, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Requests to a container's supervisor over its control socket, and exec sessions.
+"""Requests to a container's supervisor over its control socket; exec and attach sessions.
 
 For exec, the kubelet creates pipes or a terminal and passes the other ends to the supervisor, which forks the command.
 The supervisor kills the command when the connection closes, so a command never outlives its caller or the kubelet.
@@ -13,16 +13,17 @@ import pty
 import socket
 import struct
 import termios
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from podlife.kubelet.runtime import ExecError, RuntimeUnavailableError
+from podlife.kubelet.runtime import ContainerConfig, ContainerRuntimeError, ExecError, RuntimeUnavailableError
 
 _MESSAGE_BYTES = 64 * 1024
+_CONNECT_SECONDS = 10.0
 
 
 class SupervisorConnection:
@@ -39,6 +40,29 @@ class SupervisorConnection:
         except ConnectionError:
             return None
         return msgspec.json.decode(data, type=dict[str, Any]) if data else None
+
+    async def receive_fds(self) -> tuple[dict[str, Any] | None, list[int]]:
+        """As `receive`, with the file descriptors that are attached, which belong to the caller."""
+        await _ready(asyncio.get_running_loop().add_reader, self._link.fileno())
+        try:
+            data, fds, _, _ = socket.recv_fds(self._link, _MESSAGE_BYTES, 1)
+        except ConnectionError:
+            return None, []
+        for fd in fds:
+            os.set_inheritable(fd, False)
+        return (msgspec.json.decode(data, type=dict[str, Any]) if data else None), fds
+
+
+async def _ready(register: Callable[[int, Callable[[], None]], Any], fd: int) -> None:
+    """Wait until the descriptor can be read or written: `register` is the loop's `add_reader` or `add_writer`."""
+    loop = asyncio.get_running_loop()
+    is_ready = asyncio.Event()
+    register(fd, is_ready.set)
+    try:
+        await is_ready.wait()
+    finally:
+        loop.remove_reader(fd)
+        loop.remove_writer(fd)
 
 
 @asynccontextmanager
@@ -98,19 +122,10 @@ class _Terminal:
                 try:
                     data = data[os.write(self._fd, data) :]
                 except BlockingIOError:
-                    await self._has_room()
+                    await _ready(asyncio.get_running_loop().add_writer, self._fd)
 
     async def end(self) -> None:
         await self.write(b"\x04")
-
-    async def _has_room(self) -> None:
-        loop = asyncio.get_running_loop()
-        room = asyncio.Event()
-        loop.add_writer(self._fd, room.set)
-        try:
-            await room.wait()
-        finally:
-            loop.remove_writer(self._fd)
 
     def close(self) -> None:
         os.close(self._fd)
@@ -162,7 +177,10 @@ class ProcessExec:
         else:
             their_in = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
             theirs.callback(os.close, their_in)
-        fds = [their_in]
+        return their_in, *await self.open_outputs(theirs)
+
+    async def open_outputs(self, theirs: ExitStack) -> tuple[int, ...]:
+        fds: list[int] = []
         for reader in (self.stdout, self.stderr):
             our_end, their_end = os.pipe2(os.O_CLOEXEC)
             theirs.callback(os.close, their_end)
@@ -229,3 +247,82 @@ async def executing(
         if "error" in reply:
             raise ExecError(f"{cannot_run}: {reply['error']}")
         yield session
+
+
+class ProcessAttach(ProcessExec):
+    """An attached session. Its end is that of the container's streams."""
+
+    is_once = False
+
+    async def attach(self, *, stdin: bool, tty: bool) -> None:
+        """Raises `ExecError` if the container has ended."""
+        with ExitStack() as theirs:
+            fds = await self.open_outputs(theirs)
+            self._connection.send({"verb": "attach", "stdin": stdin}, fds)
+        reply, passed = await self._connection.receive_fds()
+        for fd in passed:
+            os.set_blocking(fd, False)
+            self._stdin = _Terminal(fd)
+            self._terminal = fd if tty else None
+        if reply is None or "error" in reply:
+            raise ExecError("the container has ended")
+
+    async def close_stdin(self) -> None:
+        """The input stays open for other sessions, unless it is meant for one."""
+        if self.is_once and self._terminal is None and self._stdin is not None:
+            self._stdin.close()
+            self._stdin = None
+            with suppress(OSError):
+                self._connection.send({"verb": "close_stdin"})
+
+    async def wait(self) -> int:
+        if (reply := await self._connection.receive()) is not None and "error" in reply:
+            raise ExecError(str(reply["error"]))
+        return 0
+
+
+@asynccontextmanager
+async def attaching(folder: Path, config: ContainerConfig, *, stdin: bool) -> AsyncIterator[ProcessAttach]:
+    """Raises `ExecError` if the container does not run."""
+    async with AsyncExitStack() as ours:
+        try:
+            connection = await ours.enter_async_context(connected(folder))
+        except OSError:
+            raise ExecError("the container does not run") from None
+        session = ProcessAttach(connection)
+        ours.callback(session.close)
+        await session.attach(stdin=stdin, tty=config.tty)
+        session.is_once = config.stdin_once
+        try:
+            yield session
+        finally:
+            await session.close_stdin()
+
+
+class HostConnection:
+    """A connection to a port of the node, which is that of its pods."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self._writer = writer
+
+    async def write(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def write_eof(self) -> None:
+        self._writer.write_eof()
+
+
+@asynccontextmanager
+async def connected_to_port(port: int) -> AsyncIterator[HostConnection]:
+    """Raises `ContainerRuntimeError` if nothing listens on the port."""
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            reader, writer = await asyncio.open_connection("localhost", port)
+    except (OSError, TimeoutError):
+        raise ContainerRuntimeError(f"dial tcp localhost:{port}: connect: connection refused") from None
+    try:
+        yield HostConnection(reader, writer)
+    finally:
+        writer.transport.abort()

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from podlife.kubelet.runtime import ContainerConfig, InvalidContainerError, Resources, SandboxConfig, User
+from podlife.client.config import SERVICE_ACCOUNT, SERVICE_ACCOUNT_VARIABLE
+from podlife.kubelet.runtime import (
+    ContainerConfig,
+    InvalidContainerError,
+    Mount,
+    Resources,
+    SandboxConfig,
+    User,
+)
 
 from .cgroups import Cgroups
 
@@ -62,6 +70,7 @@ def launch_of(
         "env": _environment(sandbox, config, context),
         "cwd": _working_dir(config, context),
         "tty": config.tty,
+        "stdin": config.stdin,
         "log": log if context.log_path is not None else None,
         "user": _user(config.user),
         "owned": [str(context.folder / "work"), str(context.folder / "termination-log")],
@@ -97,6 +106,9 @@ def _environment(sandbox: SandboxConfig, config: ContainerConfig, context: Launc
                 f"environment variable {name!r} of container {config.name!r} cannot be set"
             )
         env[name] = value
+    # For an agent that cannot mount: every pod has this volume, most do not use it, and podlife's client finds it.
+    if not can_mount() and (account := next(filter(_is_account, config.mounts), None)):
+        env[SERVICE_ACCOUNT_VARIABLE] = account.host_path
     # Last, so that a user's variables cannot override the marker by which leftover processes are found.
     env[CONTAINER_ID_VARIABLE] = context.container_id
     env[TERMINATION_LOG_VARIABLE] = str(context.folder / "termination-log")
@@ -144,9 +156,10 @@ def _group_of(user: User) -> int:
 
 
 def _mounts(config: ContainerConfig, context: LaunchContext) -> list[dict[str, Any]]:
-    if config.mounts and not can_mount():
+    wanted = config.mounts if can_mount() else [each for each in config.mounts if not _is_account(each)]
+    if wanted and not can_mount():
         raise InvalidContainerError(
-            f"container {config.name!r} mounts {config.mounts[0].container_path}: "
+            f"container {config.name!r} mounts {wanted[0].container_path}: "
             "only an agent with the rights of root can mount: run it as root, or give values as environment variables"
         )
     for mount in config.mounts:
@@ -157,13 +170,17 @@ def _mounts(config: ContainerConfig, context: LaunchContext) -> list[dict[str, A
             )
     mounts = [
         {"source": mount.host_path, "target": mount.container_path, "readonly": mount.readonly}
-        for mount in config.mounts
+        for mount in wanted
     ]
     message_path = config.termination_message_path
     if can_mount() and _can_mount_message(message_path):
         message = str(context.folder / "termination-log")
         mounts.append({"source": message, "target": message_path, "readonly": False})
     return mounts
+
+
+def _is_account(mount: Mount) -> bool:
+    return mount.container_path == str(SERVICE_ACCOUNT)
 
 
 def can_mount() -> bool:

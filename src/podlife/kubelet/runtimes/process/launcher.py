@@ -140,7 +140,9 @@ def _encode_request(folder: Path, lock: Path) -> bytes:
     launch = msgspec.json.decode((folder / "config.json").read_bytes())["launch"]
     log = launch["log"] or {"path": "", "max_bytes": 0, "max_files": 0}
     of_log = (log["path"], log["max_bytes"], log["max_files"])
-    rest = (int(launch["tty"]), launch["stop_signal"], launch["shutdown_grace_seconds"])
+    # A container that an older kubelet created has no entry for its input.
+    streams = (int(launch["tty"]), int(launch.get("stdin", False)))
+    rest = (*streams, launch["stop_signal"], launch["shutdown_grace_seconds"])
     return os.fsencode("\0".join(map(str, (folder, lock, *of_log, *rest))))
 
 

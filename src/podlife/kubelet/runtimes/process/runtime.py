@@ -26,6 +26,7 @@ from podlife.kubelet.runtime import (
     ExecSession,
     InvalidContainerError,
     NotFoundInRuntimeError,
+    PodConnection,
     RuntimeEvent,
     RuntimeUnavailableError,
     SandboxConfig,
@@ -39,6 +40,7 @@ from podlife.kubelet.runtimes.preconditions import (
     check_new_container,
     check_new_sandbox,
     check_ready,
+    check_running,
     find,
     log_path_of,
     make_private,
@@ -47,7 +49,7 @@ from podlife.kubelet.runtimes.preconditions import (
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from .cgroups import Cgroups, discover
-from .execution import connected, executing
+from .execution import attaching, connected, connected_to_port, executing
 from .exit_watcher import ExitWatcher
 from .launch import LaunchContext, ProcessSettings, launch_of, make_default_termination_message_path
 from .launcher import Launcher
@@ -221,6 +223,19 @@ class ProcessRuntime:
             yield session
 
     exec_sync = exec_sync
+
+    @asynccontextmanager
+    async def attach(self, container_id: str, *, stdin: bool) -> AsyncIterator[ExecSession]:
+        record = self._container(container_id)
+        check_running(record.config.name, record.state)
+        async with attaching(self._records.container(container_id), record.config, stdin=stdin) as session:
+            yield session
+
+    @asynccontextmanager
+    async def port_forward(self, sandbox_id: str, port: int) -> AsyncIterator[PodConnection]:
+        self._ready_sandbox(sandbox_id)
+        async with connected_to_port(port) as connection:
+            yield connection
 
     def events(self) -> AbstractAsyncContextManager[AsyncIterator[RuntimeEvent]]:
         return self._subscriptions.events()

@@ -1,1 +1,1 @@
-"""`/exec`: commands in containers, with streams over a WebSocket or SPDY/3.1."""
+"""`/exec`, `/attach` and `/portForward`: streams over a WebSocket or SPDY/3.1."""

@@ -1,4 +1,4 @@
-"""Runs a command in a container, relays its streams, and reports how it ended.
+"""Runs a command in a container, or attaches to its main process, relays its streams, and reports how it ended.
 
 A command is killed when its caller disconnects or is idle for too long. The caller receives all output, however slowly
 it reads; background processes that keep the output open do not keep the connection once they are silent.
@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from podlife.api.codec import Object, decode_object, encode
-from podlife.kubelet.runtime import ContainerRuntimeError, ExecSession, Runtime
+from podlife.kubelet.runtime import ContainerRuntimeError, ExecSession
 from podlife.kubelet.server.request import HttpError
 from podlife.wire import Query
 
@@ -39,15 +40,20 @@ class ExecOptions:
 
 def exec_options(query: Query) -> ExecOptions:
     """Rejects invalid options with upstream's messages."""
+    options = stream_options(query)
+    command = tuple(query.all("command"))
+    if not command or not command[0]:
+        raise HttpError(400, "you must specify at least one command for the container")
+    return replace(options, command=command)
+
+
+def stream_options(query: Query) -> ExecOptions:
     flags = {name: query.get(name) == "1" for name in ("input", "output", "error", "tty")}
     # A terminal has a single output.
     stderr = flags["error"] and not flags["tty"]
     if not (flags["input"] or flags["output"] or stderr):
         raise HttpError(400, "you must specify at least 1 of stdin, stdout, stderr")
-    command = tuple(query.all("command"))
-    if not command or not command[0]:
-        raise HttpError(400, "you must specify at least one command for the container")
-    return ExecOptions(command, flags["input"], flags["output"], stderr, flags["tty"])
+    return ExecOptions((), flags["input"], flags["output"], stderr, flags["tty"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +75,41 @@ class _CallerGoneError(Exception):
     """The caller has disconnected. Not an OSError, which a runtime would take for its own failure."""
 
 
-async def run_command(
-    runtime: Runtime, container_id: str, options: ExecOptions, streams: CommandStreams, *, idle_seconds: float
-) -> None:
-    """Run the command and send a Status last. Raises ConnectionError if the caller disconnects."""
-    try:
-        async with asyncio.timeout(idle_seconds) as limit:
-            loop = asyncio.get_running_loop()
+@dataclass(frozen=True, slots=True)
+class RemoteCommand:
+    """What `open_session` starts or attaches to; `failure` is what a failure to do so is called."""
 
-            def on_activity() -> None:
-                limit.reschedule(loop.time() + idle_seconds)
+    open_session: Callable[[], AbstractAsyncContextManager[ExecSession]]
+    options: ExecOptions
+    failure: str
 
-            status = await _status_of(runtime, container_id, options, _ActivityStreams(streams, on_activity))
-    except TimeoutError:
-        status = _internal(f"stream idle for {idle_seconds:g} s")
-    except _CallerGoneError:
-        raise ConnectionResetError("the caller has gone") from None
-    try:
-        async with asyncio.timeout(_STATUS_SECONDS):
-            await streams.send(ERROR, encode(status))
-    except TimeoutError:
-        raise ConnectionResetError("the caller does not listen") from None
+    async def run(self, streams: CommandStreams, *, idle_seconds: float) -> None:
+        """Run the command and send a Status last. Raises ConnectionError if the caller disconnects."""
+        try:
+            async with asyncio.timeout(idle_seconds) as limit:
+                loop = asyncio.get_running_loop()
+
+                def on_activity() -> None:
+                    limit.reschedule(loop.time() + idle_seconds)
+
+                status = await self._status(_ActivityStreams(streams, on_activity))
+        except TimeoutError:
+            status = _internal(f"stream idle for {idle_seconds:g} s")
+        except _CallerGoneError:
+            raise ConnectionResetError("the caller has gone") from None
+        try:
+            async with asyncio.timeout(_STATUS_SECONDS):
+                await streams.send(ERROR, encode(status))
+        except TimeoutError:
+            raise ConnectionResetError("the caller does not listen") from None
+
+    async def _status(self, streams: _ActivityStreams) -> Object:
+        try:
+            async with self.open_session() as session:
+                code = await _relay(session, self.options, streams)
+        except ContainerRuntimeError as failure:
+            return _internal(f"{self.failure}: {failure}")
+        return _exited(code)
 
 
 class _ActivityStreams:
@@ -112,19 +132,6 @@ class _ActivityStreams:
             await self._streams.send(stream, data)
         except ConnectionError:
             raise _CallerGoneError from None
-
-
-async def _status_of(
-    runtime: Runtime, container_id: str, options: ExecOptions, streams: _ActivityStreams
-) -> Object:
-    try:
-        async with runtime.exec(
-            container_id, options.command, stdin=options.stdin, tty=options.tty
-        ) as session:
-            code = await _relay(session, options, streams)
-    except ContainerRuntimeError as failure:
-        return _internal(f"error executing command in container: {failure}")
-    return _exited(code)
 
 
 async def _relay(session: ExecSession, options: ExecOptions, streams: _ActivityStreams) -> int:

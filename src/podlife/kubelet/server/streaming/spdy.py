@@ -1,7 +1,7 @@
-"""Exec over SPDY/3.1, which a kube-apiserver uses for a node that does not declare WebSockets, and older ones always.
+"""Commands over SPDY/3.1, which a kube-apiserver uses for nodes that do not declare WebSockets, and older ones always.
 
 The caller opens one stream each for error, stdin, stdout, stderr and resize, as requested; then the command starts.
-Unread input is bounded: beyond the limit, reading from the connection pauses.
+Unread input is bounded: nothing is read from the connection while the command does not take its input.
 """
 
 from __future__ import annotations
@@ -16,51 +16,41 @@ from podlife.kubelet.spdy import (
     Frame,
     FrameReader,
     FrameWriter,
-    GoAway,
     Ping,
     SpdyError,
     StreamData,
     StreamOpened,
     StreamReset,
 )
+from podlife.upgraded_connection import UpgradedConnection
 
-from .remote_command import ERROR, RESIZE, STDERR, STDIN, STDOUT, ExecOptions, StreamMessage, run_command
+from .remote_command import ERROR, RESIZE, STDERR, STDIN, STDOUT, ExecOptions, RemoteCommand, StreamMessage
 
 _PROTOCOL = "v4.channel.k8s.io"
-_PROTOCOL_HEADER = "X-Stream-Protocol-Version"
 _KINDS = {"stdin": STDIN, "stdout": STDOUT, "stderr": STDERR, "error": ERROR, "resize": RESIZE}
 _OPEN_SECONDS = 30.0
-_WAITING_BYTES = 256 * 1024
-_UNREAD_REPLY_BYTES = 4 * 1024 * 1024
 _CLOSE_SECONDS = 2.0
 
 
-class _UpgradeResponse(web.StreamResponse):
-    """A response that upgrades the connection: it has no length to send or check."""
-
-    _length_check = False
+async def accept_spdy(request: web.BaseRequest, protocol: str) -> UpgradedConnection:
+    """Raises HttpError if the caller does not speak the protocol."""
+    header = "X-Stream-Protocol-Version"
+    wanted = [part.strip() for line in request.headers.getall(header, []) for part in line.split(",")]
+    if protocol not in wanted:
+        raise HttpError(403, f"unable to upgrade: only {protocol} is known, not [{' '.join(wanted)}]")
+    headers = (("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1"), (header, protocol))
+    return await UpgradedConnection.accept(request, headers)
 
 
 async def serve_spdy(
-    node: ServedNode, request: web.BaseRequest, container_id: str, options: ExecOptions
+    node: ServedNode, request: web.BaseRequest, command: RemoteCommand
 ) -> web.StreamResponse:
-    wanted = [
-        part.strip() for line in request.headers.getall(_PROTOCOL_HEADER, []) for part in line.split(",")
-    ]
-    if _PROTOCOL not in wanted:
-        raise HttpError(403, f"unable to upgrade: only {_PROTOCOL} is known, not [{' '.join(wanted)}]")
-    headers = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1", _PROTOCOL_HEADER: _PROTOCOL}
-    response = _UpgradeResponse(status=101, headers=headers)
-    streams = SpdyStreams(request, response)
-    # From here on the data is not HTTP: aiohttp passes it to us, as it does for a WebSocket.
-    request.protocol.set_parser(streams)  # type: ignore[arg-type] # only the two methods that we have are called
-    await response.prepare(request)
-    response.force_close()
-    await streams.opened(_expected(options))
-    idle = node.stream_idle_seconds
-    await run_command(node.runtime, container_id, options, streams, idle_seconds=idle)
+    connection = await accept_spdy(request, _PROTOCOL)
+    streams = SpdyStreams(connection)
+    await streams.opened(_expected(command.options))
+    await command.run(streams, idle_seconds=node.stream_idle_seconds)
     await streams.end()
-    return response
+    return connection.response
 
 
 def _expected(options: ExecOptions) -> set[int]:
@@ -69,40 +59,66 @@ def _expected(options: ExecOptions) -> set[int]:
 
 
 class SpdyStreams:
-    """The streams of one connection: fed by the connection, used by the command."""
+    """The streams of one connection."""
 
-    def __init__(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
-        self._request = request
-        self._response = response
+    def __init__(self, connection: UpgradedConnection) -> None:
+        self._connection = connection
         self._reader, self._writer = FrameReader(), FrameWriter()
         self._ids: dict[int, int] = {}
         self._kinds: dict[int, int] = {}
         self._received: deque[StreamMessage] = deque()
-        self._waiting_bytes = 0
-        self._is_paused = False
-        self._is_closed = False
-        self._changed = asyncio.Event()
 
-    # From the connection
+    async def opened(self, kinds: set[int]) -> None:
+        """Wait until the caller has opened these streams. Raises ConnectionError if it does not."""
+        try:
+            async with asyncio.timeout(_OPEN_SECONDS):
+                while not kinds <= self._ids.keys():
+                    if not await self._read():
+                        raise ConnectionResetError("the caller has gone")
+        except TimeoutError:
+            raise ConnectionResetError("the caller has not opened its streams in time") from None
 
-    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Handle received data. Returns whether to close the connection, and unused data, which is always empty."""
+    async def receive(self) -> StreamMessage | None:
+        while not self._received:
+            if not await self._read():
+                return None
+        return self._received.popleft()
+
+    async def send(self, stream: int, data: bytes) -> None:
+        if (stream_id := self._ids.get(stream)) in self._kinds and stream_id is not None:
+            await self._connection.send(self._writer.data(stream_id, data))
+
+    async def end(self) -> None:
+        """Close every stream and send GOAWAY. The caller closes the connection, within `_CLOSE_SECONDS`."""
+        for kind in (STDOUT, STDERR, STDIN, RESIZE, ERROR):
+            stream_id = self._ids.get(kind)
+            if stream_id in self._kinds:
+                await self._connection.send(self._writer.data(stream_id, b"", is_last=True))
+        await self._connection.send(self._writer.go_away(max(self._ids.values(), default=0)))
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                while await self._connection.receive() is not None:
+                    pass
+        except TimeoutError:
+            return
+
+    async def _read(self) -> bool:
+        """Handle what has arrived; False if the caller has gone, or is not understood."""
+        data = await self._connection.receive()
+        if data is None:
+            return False
         try:
             for frame in self._reader.feed(data):
-                self._handle_frame(frame)
+                await self._handle(frame)
         except SpdyError:
-            self._is_closed = True
-        self._changed.set()
-        return self._is_closed, b""
+            await self._connection.close()
+            return False
+        return True
 
-    def feed_eof(self) -> None:
-        self._is_closed = True
-        self._changed.set()
-
-    def _handle_frame(self, frame: Frame) -> None:
+    async def _handle(self, frame: Frame) -> None:
         match frame:
             case StreamOpened():
-                self._open(frame)
+                await self._open(frame)
             case StreamData() if frame.stream_id in self._kinds:
                 kind = self._kinds[frame.stream_id]
                 if frame.data:
@@ -112,94 +128,19 @@ class SpdyStreams:
             case StreamReset() if frame.stream_id in self._kinds:
                 self._enqueue(StreamMessage(self._kinds.pop(frame.stream_id), None))
             case Ping():
-                self._reply(self._writer.ping(frame.number))
-            case GoAway():
-                # Open streams continue; a caller that leaves closes the connection.
-                pass
+                await self._connection.send(self._writer.ping(frame.number))
 
-    def _open(self, frame: StreamOpened) -> None:
+    async def _open(self, frame: StreamOpened) -> None:
         kind = _KINDS.get(frame.headers.get("streamtype", ""))
         if kind is None or kind in self._ids:
-            self._reply(self._writer.refuse(frame.stream_id))
+            await self._connection.send(self._writer.refuse(frame.stream_id))
             return
         self._ids[kind] = frame.stream_id
         self._kinds[frame.stream_id] = kind
-        self._reply(self._writer.reply(frame.stream_id))
+        await self._connection.send(self._writer.reply(frame.stream_id))
         if frame.is_last:
             self._enqueue(StreamMessage(kind, None))
 
     def _enqueue(self, message: StreamMessage) -> None:
-        if message.stream not in (STDIN, RESIZE):
-            return
-        self._received.append(message)
-        # Empty messages use memory, too.
-        self._waiting_bytes += len(message.data or b"") + 64
-        self._throttle()
-
-    def _reply(self, frame: bytes) -> None:
-        transport = self._request.transport
-        if transport is None or transport.is_closing():
-            return
-        transport.write(frame)
-        if transport.get_write_buffer_size() > _UNREAD_REPLY_BYTES:
-            # The caller keeps sending without reading the replies.
-            self._is_closed = True
-
-    def _throttle(self) -> None:
-        is_too_much = self._waiting_bytes > _WAITING_BYTES
-        transport = self._request.transport
-        if is_too_much == self._is_paused or transport is None or transport.is_closing():
-            return
-        self._is_paused = is_too_much
-        (transport.pause_reading if is_too_much else transport.resume_reading)()
-
-    # To the command
-
-    async def opened(self, kinds: set[int]) -> None:
-        """Wait until the caller has opened these streams. Raises ConnectionError if it does not."""
-        try:
-            async with asyncio.timeout(_OPEN_SECONDS):
-                while not kinds <= self._ids.keys() and not self._is_closed:
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
-            raise ConnectionResetError("the caller has not opened its streams in time") from None
-        if self._is_closed:
-            raise ConnectionResetError("the caller has gone")
-
-    async def receive(self) -> StreamMessage | None:
-        while not self._received:
-            if self._is_closed:
-                return None
-            self._changed.clear()
-            await self._changed.wait()
-        message = self._received.popleft()
-        self._waiting_bytes -= len(message.data or b"") + 64
-        self._throttle()
-        return message
-
-    async def send(self, stream: int, data: bytes) -> None:
-        stream_id = self._ids.get(stream)
-        if stream_id is None or stream_id not in self._kinds:
-            return
-        if self._is_closed:
-            raise ConnectionResetError("the caller has gone")
-        await self._response.write(self._writer.data(stream_id, data))
-
-    async def end(self) -> None:
-        """Close every stream and send GOAWAY. The caller closes the connection, within `_CLOSE_SECONDS`."""
-        for kind in (STDOUT, STDERR, STDIN, RESIZE, ERROR):
-            stream_id = self._ids.get(kind)
-            if stream_id in self._kinds:
-                await self._response.write(self._writer.data(stream_id, b"", is_last=True))
-        await self._response.write(self._writer.go_away(max(self._ids.values(), default=0)))
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                while not self._is_closed:
-                    self._received.clear()
-                    self._waiting_bytes = 0
-                    self._throttle()
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
-            return
+        if message.stream in (STDIN, RESIZE):
+            self._received.append(message)

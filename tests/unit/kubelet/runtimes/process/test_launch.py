@@ -93,6 +93,17 @@ def test_an_agent_that_is_not_root_runs_nobody_as_somebody_else(monkeypatch: pyt
         launch(replace(CONFIG, mounts=(Mount("/data", "/x"),)))
 
 
+def test_an_agent_that_cannot_mount_says_where_the_service_account_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(launching, "can_mount", lambda: False)
+    account = Mount("/var/run/secrets/kubernetes.io/serviceaccount", "/volume", readonly=True)
+    launched = launch(replace(CONFIG, mounts=(account,)))
+    assert (launched["mounts"], launched["env"]["PODLIFE_SERVICE_ACCOUNT"]) == ([], "/volume")
+    with pytest.raises(InvalidContainerError, match="mounts /data: only an agent with the rights of root"):
+        launch(replace(CONFIG, mounts=(account, Mount("/data", "/x"))))
+
+
 def test_an_agent_that_is_root_gives_up_every_group_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 0)
     assert launch(replace(CONFIG, user=User(12345)))["user"] == {"uid": 12345, "gid": 0, "groups": []}

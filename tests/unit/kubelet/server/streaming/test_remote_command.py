@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,9 +17,9 @@ from podlife.kubelet.server.streaming.remote_command import (
     STDIN,
     STDOUT,
     ExecOptions,
+    RemoteCommand,
     StreamMessage,
     exec_options,
-    run_command,
 )
 from podlife.testing import virtual_time
 from podlife.wire import Query
@@ -90,7 +91,9 @@ class Caller:
 
 async def run(session: Session, caller: Caller, options: ExecOptions = BOTH) -> None:
     runtime: Any = session
-    await run_command(runtime, "c", options, caller, idle_seconds=100)
+    opened = partial(runtime.exec, "c", options.command, stdin=options.stdin, tty=options.tty)
+    command = RemoteCommand(opened, options, "error executing command in container")
+    await command.run(caller, idle_seconds=100)
     assert session.is_left
 
 

@@ -1,17 +1,22 @@
 """Mounts files and folders of the node into a container, visible only there.
 
 A container with mounts has its own mount namespace. A mount point that does not exist on the node is created in an
-in-memory overlay, so the node's file system is never changed. If the overlay covers the root, it becomes the
-container's root, and what the container writes outside its mounts is lost when it exits.
+in-memory overlay, so the node's file system is not changed. If the overlay covers the root, it becomes the
+container's root, and what the container writes outside its mounts is lost when it exits. Only the mount point of the
+service account, which nearly every pod has, is created on the node, as an empty folder: a pod without volumes writes to
+the node's files.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from typing import Any
 
 from . import kernel
+
+_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def set_up(mounts: list[dict[str, Any]], folder: str) -> None:
@@ -23,6 +28,9 @@ def set_up(mounts: list[dict[str, Any]], folder: str) -> None:
     # Open the sources before anything is mounted over them.
     sources = [os.open(mount["source"], os.O_PATH | os.O_CLOEXEC) for mount in wanted]
     targets = [_resolved(mount) for mount in wanted]
+    if any(mount["target"] == _SERVICE_ACCOUNT for mount in wanted):
+        with suppress(OSError):
+            os.makedirs(_SERVICE_ACCOUNT, 0o755, exist_ok=True)
     missing = [
         target
         for target in targets

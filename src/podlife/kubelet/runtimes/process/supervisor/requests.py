@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 _MESSAGE_BYTES = 256 * 1024
@@ -23,18 +24,21 @@ class StartRequest:
         "log_max_files",
         "log_path",
         "shutdown_grace_seconds",
+        "stdin",
         "stop_signal",
         "tty",
     )
 
     def __init__(self, data: bytes) -> None:
-        folder, lock, log_path, max_bytes, max_files, tty, stop_signal, grace = os.fsdecode(data).split("\0")
+        folder, lock, log_path, max_bytes, max_files, *rest = os.fsdecode(data).split("\0")
+        tty, stdin, stop_signal, grace = rest
         self.folder = folder
         self.lock = lock
         self.log_path = log_path
         self.log_max_bytes = int(max_bytes)
         self.log_max_files = int(max_files)
         self.tty = tty == "1"
+        self.stdin = stdin == "1"
         self.stop_signal = int(stop_signal)
         self.shutdown_grace_seconds = float(grace)
 
@@ -52,10 +56,10 @@ class Request:
     def verb(self) -> str:
         return str(self.content.get("verb"))
 
-    def reply(self, content: dict[str, Any]) -> None:
+    def reply(self, content: dict[str, Any], fds: Sequence[int] = ()) -> None:
         # The client may be gone.
         with contextlib.suppress(OSError):
-            self._connection.send(json.dumps(content).encode(), socket.MSG_NOSIGNAL)
+            socket.send_fds(self._connection, [json.dumps(content).encode()], fds, socket.MSG_NOSIGNAL)
 
 
 class ControlSocket:

@@ -17,6 +17,7 @@ import signal
 import time
 
 from . import child, kernel, limits
+from .attachments import Attachments
 from .folder import Folder
 from .logfile import LogFile
 from .requests import ControlSocket, Request, StartRequest
@@ -45,6 +46,9 @@ class Supervisor:
         self._rest_was_signalled = False
         self._killing_since: float | None = None
         self._execs: dict[int, Request] = {}
+        self._attachments = Attachments(self._poll)
+        # The writing side of the container's input; its terminal, if it has one.
+        self._stdin = -1
 
     def start(self) -> None:
         """Start the container. Raises OSError if that fails, after recording the exit."""
@@ -62,6 +66,7 @@ class Supervisor:
         while not self._is_finished():
             for fd, _ in self._poll.poll(self._poll_timeout_milliseconds()):
                 self._handle(fd)
+            self._attachments.drop_stalled()
             self._reap()
             self._advance()
         self._finish()
@@ -74,6 +79,12 @@ class Supervisor:
         for fd in (self._wake_up, self._control.fileno()):
             self._poll.register(fd, select.POLLIN)
         ours, theirs = _terminal() if self._start_request.tty else _pipes()
+        if self._start_request.stdin and self._start_request.tty:
+            self._stdin = next(iter(ours))
+        elif self._start_request.stdin:
+            os.close(theirs[0])
+            reader, self._stdin = os.pipe2(os.O_CLOEXEC)
+            theirs = (reader, *theirs[1:])
         self._started_at_ns = time.time_ns()
         try:
             self._main = child.start(self._folder, theirs, tty=self._start_request.tty)
@@ -84,6 +95,7 @@ class Supervisor:
             os.set_blocking(fd, False)
             self._streams[fd] = stream
             self._poll.register(fd, select.POLLIN)
+        self._attachments.sources = self._streams
 
     def _handle(self, fd: int) -> None:
         if fd == self._wake_up:
@@ -92,6 +104,8 @@ class Supervisor:
                 self._stop(self._start_request.shutdown_grace_seconds)
         elif fd in self._streams:
             self._read(fd)
+        elif fd in self._attachments:
+            self._attachments.flush(fd)
         elif fd == self._control.fileno():
             # Fails when no descriptor is free; the kubelet retries.
             with contextlib.suppress(OSError):
@@ -110,11 +124,16 @@ class Supervisor:
                 raise
             chunk = b""
         if not chunk:
-            self._poll.unregister(fd)
-            del self._streams[fd]
+            with contextlib.suppress(KeyError):
+                # Not registered while an attached client is slow.
+                self._poll.unregister(fd)
+            self._attachments.end(self._streams.pop(fd))
+            if fd == self._stdin:
+                self._stdin = -1
             os.close(fd)
             return False
         self._to_log(self._streams[fd], chunk)
+        self._attachments.write(self._streams[fd], chunk)
         return True
 
     def _to_log(self, stream: str, chunk: bytes) -> None:
@@ -133,12 +152,30 @@ class Supervisor:
             self._poll.unregister(fd)
             for pid in [pid for pid, exec_request in self._execs.items() if exec_request.fd == fd]:
                 _signal_group(pid, signal.SIGKILL)
+            self._attachments.remove(fd)
             self._control.close(fd)
         elif request.verb == "stop":
             self._stop(request.content["grace_seconds"])
             request.reply({"stopping": True})
         elif request.verb == "exec":
             self._exec(request)
+        elif request.verb == "attach":
+            self._attach(request)
+        elif request.verb == "close_stdin" and self._stdin >= 0 and not self._start_request.tty:
+            os.close(self._stdin)
+            self._stdin = -1
+
+    def _attach(self, request: Request) -> None:
+        """The request has the writing ends of two pipes; the reply has the container's input, if it is asked for."""
+        if self._status is not None or len(request.fds) != 2:
+            for fd in request.fds:
+                os.close(fd)
+            request.reply({"error": "the container has ended"})
+            return
+        stdout, stderr = request.fds
+        self._attachments.add(request, {"stdout": stdout, "stderr": stderr})
+        has_stdin = request.content["stdin"] and self._stdin >= 0
+        request.reply({"attached": True}, (self._stdin,) if has_stdin else ())
 
     def _exec(self, request: Request) -> None:
         try:
@@ -204,7 +241,7 @@ class Supervisor:
             milliseconds = int((self._stop_at - time.monotonic()) * 1000) + 1
             # poll() takes at most 24 days, but a grace period may be longer.
             return max(0, min(milliseconds, _LONGEST_POLL_MILLISECONDS))
-        return None
+        return self._attachments.poll_timeout_milliseconds()
 
     def _is_finished(self) -> bool:
         if self._status is not None and not self._has_children:
@@ -216,6 +253,7 @@ class Supervisor:
             for _ in range(_LAST_CHUNKS):
                 if fd not in self._streams or not self._read(fd):
                     break
+        self._attachments.close()
         if self._log is not None:
             self._log.end()
         code = 137 if self._status is None else _exit_code(self._status)

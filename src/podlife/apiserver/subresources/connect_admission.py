@@ -1,4 +1,4 @@
-"""Admission of `pods/<name>/exec` and `attach`: webhooks for CONNECT see the options, and may change them."""
+"""Admission of CONNECT: webhooks see the options of `exec`, `attach`, `portforward` and `proxy`, and may alter them."""
 
 from __future__ import annotations
 
@@ -13,25 +13,40 @@ from podlife.apiserver.registry.webhook_admission import WebhookAdmission, fixed
 from podlife.wire import Query, Request
 
 _FLAGS = ("stdin", "stdout", "stderr", "tty")
-_KINDS = {"exec": "PodExecOptions", "attach": "PodAttachOptions"}
+_KINDS = {"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions"}
 
 
-async def admit_exec(scope: RequestScope) -> Request:
+async def admit_connect(scope: RequestScope) -> Request:
     """Return the request as webhooks have changed it; raises ApiError if one rejects it."""
     kind = _KINDS[scope.subresource]
+    options = _options_of(scope.request.query, kind)
+    changed = await _admit(scope, kind, options)
+    return scope.request if changed == options else replace(scope.request, query=_query_of(changed))
+
+
+async def admit_proxy(scope: RequestScope, path: str) -> str:
+    """Return the path as webhooks have changed it; raises ApiError if one rejects it."""
+    kind = f"{scope.resource.kind}ProxyOptions"
+    changed = await _admit(scope, kind, {"kind": kind, "apiVersion": "v1"} | ({"path": path} if path else {}))
+    return str(changed.get("path") or "")
+
+
+async def _admit(scope: RequestScope, kind: str, options: Object) -> Object:
     webhooks = WebhookAdmission.of(
         scope, Operation.CONNECT, dry_run=False, subresource=scope.subresource, views=fixed_view("v1", kind)
     )
     if webhooks is None:
-        return scope.request
-    asked = _options_of(scope.request.query, kind)
-    options = await webhooks.mutate(asked)
-    await webhooks.validate(options)
-    return scope.request if options == asked else replace(scope.request, query=_query_of(options))
+        return options
+    changed = await webhooks.mutate(options)
+    await webhooks.validate(changed)
+    return changed
 
 
 def _options_of(query: Query, kind: str) -> Object:
     options: Object = {"kind": kind, "apiVersion": "v1"}
+    if kind == _KINDS["portforward"]:
+        ports = [int(port) for port in query.all("ports") if port.isascii() and port.isdecimal()]
+        return options | ({"ports": ports} if ports else {})
     options |= {flag: True for flag in _FLAGS if boolean_parameter(query, flag)}
     if container := query.get("container"):
         options["container"] = container
@@ -44,4 +59,5 @@ def _query_of(options: Object) -> Query:
     if container := options.get("container"):
         pairs.append(("container", container))
     pairs += [("command", part) for part in options.get("command") or ()]
+    pairs += [("ports", str(port)) for port in options.get("ports") or ()]
     return Query(urlencode(pairs))

@@ -1,0 +1,212 @@
+"""Roles on a server: who may write them, how they aggregate, and how the bootstrap policy is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from podlife.aio import cancel_and_wait
+from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.role_aggregation import RoleAggregationController
+from podlife.apiserver.role_reconciliation import reconcile_roles
+from podlife.wire import Peer, Query, Request
+from tests.kit import embedded
+from tests.kit.wait import until
+
+API = "/apis/rbac.authorization.k8s.io/v1"
+GROUP = "rbac.authorization.k8s.io"
+ADMIN = Peer("admin", ("system:masters",))
+AUTHOR = Peer("author")
+AUTO_UPDATE = "rbac.authorization.kubernetes.io/autoupdate"
+
+
+class World:
+    def __init__(self, handler: ApiHandler) -> None:
+        self.handler = handler
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, peer: Peer = ADMIN, media: str = "application/json"
+    ) -> tuple[int, Any]:
+        data = b"" if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": media}
+        path, _, query = path.partition("?")
+        request = Request(method, path, Query(query), headers=headers, body=data, peer=peer)
+        response = await self.handler(request)
+        # A list comes in pieces.
+        return response.status, json.loads(response.body) if isinstance(response.body, bytes) else None
+
+    async def role(self, name: str, *rules: Any, peer: Peer = ADMIN, **more: Any) -> tuple[int, Any]:
+        meta = {"name": name, "labels": more.pop("labels", {})}
+        return await self.ask(
+            "POST", f"{API}/clusterroles", {"metadata": meta, "rules": rules, **more}, peer=peer
+        )
+
+    async def bind(self, name: str, role: str, *users: str, peer: Peer = ADMIN) -> tuple[int, Any]:
+        ref = {"apiGroup": GROUP, "kind": "ClusterRole", "name": role}
+        body = {"metadata": {"name": name}, "roleRef": ref}
+        subjects = [{"kind": "User", "apiGroup": GROUP, "name": user} for user in users]
+        return await self.ask("POST", f"{API}/clusterrolebindings", {**body, "subjects": subjects}, peer=peer)
+
+    async def get(self, plural: str, name: str) -> Any:
+        code, found = await self.ask("GET", f"{API}/{plural}/{name}")
+        assert code == 200, found
+        return found
+
+
+@pytest.fixture
+async def world() -> World:
+    """Where AUTHOR may write roles and bindings, and read pods."""
+    world = World(await embedded.start())
+    writes = rule("*", "clusterroles,clusterrolebindings", GROUP) | {"verbs": ["create", "update", "patch"]}
+    await world.role("author", writes, rule("get,list", "pods"))
+    await world.bind("author", "author", "author")
+    return world
+
+
+def rule(verbs: str, resources: str, group: str = "") -> dict[str, Any]:
+    return {"verbs": verbs.split(","), "apiGroups": [group], "resources": resources.split(",")}
+
+
+async def test_a_role_that_grants_more_than_its_author_has_is_refused(world: World) -> None:
+    assert (await world.role("mine", rule("get", "pods"), peer=AUTHOR))[0] == 201
+    code, answer = await world.role("more", rule("get,delete", "pods,nodes"), peer=AUTHOR)
+    assert code == 403
+    assert answer["message"] == (
+        f'clusterroles.{GROUP} "more" is forbidden: user "author" (groups=["system:authenticated"]) is attempting to '
+        "grant RBAC permissions not currently held:\n"
+        '{APIGroups:[""], Resources:["nodes"], Verbs:["get" "delete"]}\n'
+        '{APIGroups:[""], Resources:["pods"], Verbs:["delete"]}'
+    )
+    grown = {"metadata": {"name": "mine"}, "rules": [rule("*", "*", "*")]}
+    assert (await world.ask("PUT", f"{API}/clusterroles/mine", grown, peer=AUTHOR))[0] == 403
+    assert (await world.get("clusterroles", "mine"))["rules"] == [rule("get", "pods")]
+
+
+async def test_the_verb_escalate_lets_an_author_grant_anything(world: World) -> None:
+    await world.role("escalator", rule("escalate", "clusterroles", GROUP))
+    await world.bind("escalator", "escalator", "author")
+    assert (await world.role("more", rule("*", "*", "*"), peer=AUTHOR))[0] == 201
+
+
+async def test_a_binding_to_more_rights_than_ones_own_needs_the_verb_bind(world: World) -> None:
+    await world.role("big", rule("delete", "nodes"))
+    assert (await world.bind("mine", "author", "joe", peer=AUTHOR))[0] == 201
+    code, answer = await world.bind("more", "big", "author", peer=AUTHOR)
+    assert code == 403
+    assert "permissions not currently held" in answer["message"]
+    await world.role("binder", rule("bind", "clusterroles", GROUP) | {"resourceNames": ["big"]})
+    await world.bind("binder", "binder", "author")
+    assert (await world.bind("more", "big", "author", peer=AUTHOR))[0] == 201
+
+
+async def test_a_binding_to_a_role_that_is_gone_is_refused_to_all_but_masters(world: World) -> None:
+    code, answer = await world.bind("b", "gone", "author", peer=AUTHOR)
+    assert (code, answer["message"]) == (404, f'clusterrolebindings.{GROUP} "gone" not found')
+    assert (await world.bind("b", "gone", "author"))[0] == 201
+    code, answer = await world.ask("GET", "/api/v1/nodes", peer=AUTHOR)
+    assert code == 403
+    assert answer["message"].endswith(f'at the cluster scope: RBAC: clusterrole.{GROUP} "gone" not found')
+
+
+async def test_only_a_cluster_admin_may_aggregate(world: World) -> None:
+    aggregation = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+    code, answer = await world.role("sum", peer=AUTHOR, aggregationRule=aggregation)
+    assert code == 403
+    assert answer["message"].endswith("must have cluster-admin privileges to use the aggregationRule")
+
+
+async def test_a_role_with_more_permissions_than_can_be_compared_is_refused(world: World) -> None:
+    many = [f"r{number}" for number in range(300)]
+    huge = {"verbs": ["get"], "apiGroups": many, "resources": many, "resourceNames": many}
+    code, answer = await world.role("huge", huge, peer=AUTHOR)
+    assert code == 403
+    assert "its rules grant 27000000 permissions, which exceeds the maximum (10000)" in answer["message"]
+
+
+async def test_a_garbage_collector_may_remove_finalizers_of_any_role(world: World) -> None:
+    await world.role("big", rule("*", "*", "*"))
+    path, merge = f"{API}/clusterroles/big", "application/merge-patch+json"
+    held = {"metadata": {"finalizers": ["example.com/x"]}}
+    assert (await world.ask("PATCH", path, held, peer=AUTHOR, media=merge))[0] == 200
+    labelled = {"metadata": {"labels": {"a": "b"}}}
+    assert (await world.ask("PATCH", path, labelled, peer=AUTHOR, media=merge))[0] == 403
+
+
+async def test_a_list_of_one_name_needs_rights_to_that_name_alone(world: World) -> None:
+    await world.role("one", rule("list", "configmaps") | {"resourceNames": ["one"]})
+    await world.bind("one", "one", "author")
+    path = "/api/v1/namespaces/default/configmaps"
+    assert (await world.ask("GET", f"{path}?fieldSelector=metadata.name%3Done", peer=AUTHOR))[0] == 200
+    assert (await world.ask("GET", f"{path}?fieldSelector=metadata.name%3Dtwo", peer=AUTHOR))[0] == 403
+    assert (await world.ask("GET", path, peer=AUTHOR))[0] == 403
+
+
+@asynccontextmanager
+async def aggregating(world: World) -> AsyncIterator[None]:
+    controller = RoleAggregationController(world.handler.registry)
+    task = asyncio.get_running_loop().create_task(controller.run())
+    try:
+        yield
+    finally:
+        await cancel_and_wait(task)
+
+
+async def test_an_aggregated_role_has_the_rules_of_those_it_selects(world: World) -> None:
+    aggregation = {"clusterRoleSelectors": [{"matchLabels": {"to": "sum"}}]}
+    await world.role("sum", aggregationRule=aggregation)
+    await world.role("b", rule("get", "pods"), rule("get", "nodes"), labels={"to": "sum"})
+
+    async def rules() -> Any:
+        return (await world.get("clusterroles", "sum"))["rules"]
+
+    async def has(*wanted: Any) -> None:
+        async def is_so() -> bool:
+            return bool((await rules() or []) == list(wanted))
+
+        await until(is_so)
+
+    async with aggregating(world):
+        await has(rule("get", "pods"), rule("get", "nodes"))
+        managers = (await world.get("clusterroles", "sum"))["metadata"]["managedFields"]
+        assert "clusterrole-aggregation-controller" in {each["manager"] for each in managers}
+        await world.role("a", rule("list", "jobs", "batch"), rule("get", "pods"), labels={"to": "sum"})
+        await has(rule("list", "jobs", "batch"), rule("get", "pods"), rule("get", "nodes"))
+        await world.ask("DELETE", f"{API}/clusterroles/b")
+        await has(rule("list", "jobs", "batch"), rule("get", "pods"))
+        await world.ask("DELETE", f"{API}/clusterroles/a")
+        await has()
+
+
+async def test_the_bootstrap_policy_is_stored_and_completed(world: World) -> None:
+    registry = world.handler.registry
+    await reconcile_roles(registry)
+    before = registry.store.revision
+    await reconcile_roles(registry)
+    assert registry.store.revision == before, "nothing to do"
+    path, merge = f"{API}/clusterroles/system:basic-user", "application/merge-patch+json"
+    original = await world.get("clusterroles", "system:basic-user")
+    extra = rule("get", "extras", "example.com")
+    await world.ask("PATCH", path, {"metadata": {"labels": None}, "rules": [extra]}, media=merge)
+    discovery = await world.get("clusterroles", "system:discovery")
+    kept = {"metadata": {"annotations": {AUTO_UPDATE: "false"}}, "rules": [extra]}
+    await world.ask("PATCH", f"{API}/clusterroles/system:discovery", kept, media=merge)
+    await world.ask("DELETE", f"{API}/clusterroles/system:node-proxier")
+    other = {"metadata": {"name": "system:basic-user"}, "roleRef": {"kind": "ClusterRole", "name": "view"}}
+    await world.ask("DELETE", f"{API}/clusterrolebindings/system:basic-user")
+    await world.ask("POST", f"{API}/clusterrolebindings", other)
+    await world.ask("PATCH", f"{API}/clusterrolebindings/system:discovery", {"subjects": []}, media=merge)
+    await reconcile_roles(registry)
+    completed = await world.get("clusterroles", "system:basic-user")
+    assert completed["rules"][0] == extra
+    assert completed["metadata"]["labels"] == original["metadata"]["labels"]
+    assert len(completed["rules"]) == 4, "one for each permission that was missing"
+    assert (await world.get("clusterroles", "system:discovery"))["rules"] == [extra] != discovery["rules"]
+    assert (await world.get("clusterroles", "system:node-proxier"))["rules"]
+    binding = await world.get("clusterrolebindings", "system:basic-user")
+    assert binding["roleRef"]["name"] == "system:basic-user"
+    assert (await world.get("clusterrolebindings", "system:discovery"))["subjects"]

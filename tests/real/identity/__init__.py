@@ -1,0 +1,1 @@
+"""Identity of pods beside upstream, and in-cluster clients of others."""
