@@ -1,7 +1,7 @@
 """Two clusters with the same simulated nodes: Kubernetes' own control plane, and `podlife up`.
 
-Both use podlife's simulated nodes and scheduler, since kube-scheduler is not one of the real parts. Each control plane
-runs its own controllers.
+Both use podlife's simulated nodes, scheduler and provisioner, since kube-scheduler is not one of the real parts. Each
+control plane runs its own controllers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.kit.component_process import ComponentProcess, running
 from tests.kit.real_parts import Server, controller_manager, kube_apiserver
 from tests.kit.up_process import running_up
 
-# Those that podlife has as well. Others would act on objects that here are only stored (autoscalers, claims).
+# Those that podlife has as well. Others would act on objects that here are only stored (autoscalers).
 CONTROLLERS = (
     "daemonset-controller",
     "deployment-controller",
@@ -26,6 +26,9 @@ CONTROLLERS = (
     "namespace-controller",
     # Takes off the taint that every new node has there.
     "node-lifecycle-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
     "replicaset-controller",
     "root-ca-certificate-publisher-controller",
     "serviceaccount-controller",
@@ -48,11 +51,11 @@ class Podlife(ComponentProcess):
 @contextmanager
 def kubernetes(folder: Path) -> Iterator[Server]:
     """etcd, kube-apiserver and kube-controller-manager, with a simulated node."""
-    scheduler = ["controllers", "run", "--controllers=scheduler", "--no-leader-elect"]
+    others = ["controllers", "run", "--controllers=scheduler,local-path-provisioner", "--no-leader-elect"]
     with (
         kube_apiserver(folder / "kube") as server,
         controller_manager(folder, server, CONTROLLERS, f"--root-ca-file={server.ca_file}"),
-        running(Podlife(folder, server, scheduler, "running: ")),
+        running(Podlife(folder, server, others, "running: ")),
         running(Podlife(folder, server, ["sim", "--name=node"], " ready")),
     ):
         yield server
