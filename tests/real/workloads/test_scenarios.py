@@ -36,7 +36,7 @@ _MORE_TRIES = 2
 def chosen(request: pytest.FixtureRequest, fixture: str) -> list[Scenario]:
     """The scenarios of the tests that are going to be run."""
     # Other suites have a fixture of this name, too.
-    mine = [item for item in request.session.items if item.path == request.path]
+    mine = [item for item in request.session.items if item.path == Path(__file__)]
     items = [item for item in mine if fixture in getattr(item, "fixturenames", ())]
     return [item.callspec.params["scenario"] for item in items]  # type: ignore[attr-defined]
 

@@ -46,6 +46,7 @@ _STATUS_BYTES = 64 * 1024
 # Limit for a command without a timeout.
 _MAX_SECONDS = 24 * 3600.0
 _KILL_SECONDS = 5.0
+_TELL_SECONDS = 5.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 # Fields of /proc/PID/stat, counted after the program name.
 _STAT_SESSION, _STAT_STARTED = 3, 19
@@ -106,7 +107,7 @@ async def connected_to_port(client: CriClient, sandbox_id: str, port: int) -> As
         forwarded = ForwardedPort(connection, port)
         async with _pumping(forwarded.pump()):
             yield forwarded
-            forwarded.check()
+            await forwarded.check()
 
 
 @asynccontextmanager
@@ -217,10 +218,11 @@ class ForwardedPort:
         self._connection = connection
         self._gate = _Gate()
         self._failure = bytearray()
+        self._has_told = asyncio.Event()
         self.reader = self._gate.reader()
         of_port = {"port": str(port), "requestid": "0"}
         # The server wants to know the error stream first.
-        error = connection.open_stream("error", self._take_failure, lambda: None, **of_port)
+        error = connection.open_stream("error", self._take_failure, self._has_told.set, **of_port)
         self._data = connection.open_stream("data", self.reader.feed_data, self.reader.feed_eof, **of_port)
         connection.post(error, b"", is_last=True)
 
@@ -233,8 +235,12 @@ class ForwardedPort:
     async def write_eof(self) -> None:
         await self._connection.finish(self._data)
 
-    def check(self) -> None:
-        """Raises ContainerRuntimeError if the server has told a failure."""
+    async def check(self) -> None:
+        """Raises ContainerRuntimeError if the server has told a failure, which may come after the end of the data."""
+        if self.reader.at_eof():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TELL_SECONDS):
+                    await self._has_told.wait()
         if self._failure:
             raise ContainerRuntimeError(self._failure.decode(errors="replace").strip())
 
