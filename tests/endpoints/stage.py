@@ -151,8 +151,8 @@ class Stage:
 def _metadata(obj: Object, uids: dict[str, str]) -> Object:
     meta = obj["metadata"]
     annotations = dict(meta.get("annotations") or {})
-    if TRIGGER_TIME in annotations:
-        annotations[TRIGGER_TIME] = "<time>"
+    # Whether there is one depends on which changes the last write saw together.
+    annotations.pop(TRIGGER_TIME, None)
     # An update by theirs takes generateName off.
     name = re.sub(r"-[a-z0-9]{5}$", "-*", meta["name"]) if "addressType" in obj else meta["name"]
     return {
