@@ -167,6 +167,8 @@ async def test_requests_reach_the_other_server_with_the_name_of_the_user(tmp_pat
         )
         [[(_, name)]] = [each for each in its.backend.subjects[-1]["subject"] if each[0][0] == "commonName"]
         assert name == "front-proxy-client"
+        await its.ask(path, "POST", headers={}, body=b"{}")
+        assert "Content-Type" not in its.backend.seen[-1].headers, "the other server has its own default"
 
 
 async def test_discovery_shows_what_the_other_server_serves(tmp_path: Path) -> None:

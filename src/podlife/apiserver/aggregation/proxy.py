@@ -121,6 +121,8 @@ class RemoteApiProxy:
             URL(url, encoded=True),
             data=body or None,
             headers=headers,
+            # aiohttp would send one of its own, which the other server may refuse.
+            skip_auto_headers=("Content-Type",),
             ssl=self._trust(api),
             server_hostname=api.server_name,
             allow_redirects=False,
