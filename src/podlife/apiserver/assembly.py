@@ -6,7 +6,11 @@ import random
 from typing import TYPE_CHECKING
 
 from podlife.apiserver.admission import AdmissionChain
-from podlife.apiserver.admission.certificate_requester import name_requester, restrict_signers
+from podlife.apiserver.admission.certificate_requester import (
+    date_conditions,
+    name_requester,
+    restrict_signers,
+)
 from podlife.apiserver.admission.cluster_ip_allocator import allocate_cluster_ips
 from podlife.apiserver.admission.dynamic import DynamicAdmission
 from podlife.apiserver.admission.limit_ranger import enforce_limits, set_limit_defaults
@@ -78,6 +82,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
         *volumes,
         addresses,
         name_requester,
+        date_conditions(clock),
         prevent_escalation(authorizer),
     )
     catalog = ResourceCatalog()

@@ -83,7 +83,7 @@ class Kubeconfig:
         else:
             home = environment.get("HOME", "")
             paths = [Path(home) / ".kube" / "config"] if home else []
-        present = [item for item in dict.fromkeys(paths) if item.exists()]
+        present = [item for item in dict.fromkeys(paths) if os.access(item, os.F_OK)]
         return cls.read(*present) if present else None
 
     @classmethod

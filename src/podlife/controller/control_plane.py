@@ -179,6 +179,8 @@ class ControlPlane:
             await self._wait_for_caches()
             for controller in self.controllers:
                 group.create_task(controller.run(), name=controller.name)
+            if not self.controllers:
+                log.warning("no controller to run: `add` makes one part of the control plane")
             log.info("running: %s", ", ".join(controller.name for controller in self.controllers))
 
     async def _wait_for_caches(self) -> None:

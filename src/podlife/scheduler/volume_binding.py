@@ -204,7 +204,8 @@ class PodClaims:
             if None in current or not is_wanted():
                 raise PodlifeError("binding volumes: a claim or the pod does not exist any more")
             claims = [claim for claim in current if claim is not None]
-            if all(claim.is_fully_bound for claim in claims):
+            # Upstream does not wait for the phase, and a node that reads the claim too early waits for ten seconds.
+            if all(claim.is_fully_bound and claim.status.phase == "Bound" for claim in claims):
                 return
             for claim in claims:
                 if SELECTED_NODE in claim.metadata.annotations:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ NOW = DeleteOptions(grace_period_seconds=0)
 
 
 @asynccontextmanager
-async def cluster(root: Path, *more: Any) -> AsyncIterator[Client]:
+async def cluster(root: Path, *more: Any, controllers: Sequence[Any] = CONTROLLERS) -> AsyncIterator[Client]:
     handler = await start()
     client = connect(handler)
     for name in ("node-a", "node-b"):
@@ -49,7 +49,7 @@ async def cluster(root: Path, *more: Any) -> AsyncIterator[Client]:
         await client.create(NODES, made)
         await client.patch(NODES, name, {"status": made["status"]}, subresource="status")
     plane = ControlPlane(connect(handler), clock=LoopClock())
-    for make in (*CONTROLLERS, Scheduler, OwnerGarbageCollector, *more):
+    for make in (*controllers, Scheduler, OwnerGarbageCollector, *more):
         plane.add(make(plane))
     plane.add(LocalPathProvisioner(plane, root=root))
     async with at_work(plane.run):
@@ -109,6 +109,23 @@ async def test_claim_of_the_default_class_gets_a_directory_on_the_node_of_its_po
         assert "1 node(s) didn't match PersistentVolume's node affinity" in await why_not(client, "elsewhere")
         reasons = {each["reason"] for each in (await client.list(EVENTS, NAMESPACE)).items}
         assert {"WaitForFirstConsumer", "ExternalProvisioning", "ProvisioningSucceeded"} <= reasons
+
+
+@virtual_time
+async def test_pod_gets_its_node_when_its_claim_is_bound_and_not_before(tmp_path: Path) -> None:
+    async with cluster(tmp_path / "volumes", controllers=()) as client:
+        await create_claim(client, storageClassName="local-path")
+        await create_pod(client, "user", "data")
+        await asyncio.sleep(20)
+        bound = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+        patch = {"metadata": bound, "spec": {"volumeName": "v"}}
+        await client.patch(CLAIMS, "data", patch, NAMESPACE)
+        await asyncio.sleep(5)
+        assert not await node_of(client, "user"), "its node would find a claim that is pending"
+        status = {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
+        await client.patch(CLAIMS, "data", status, NAMESPACE, subresource="status")
+        await asyncio.sleep(5)
+        assert await node_of(client, "user")
 
 
 @virtual_time

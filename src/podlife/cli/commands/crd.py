@@ -31,6 +31,8 @@ def _load(text: str) -> type:
     from podlife.errors import ConfigError
 
     module, _, name = text.partition(":")
+    if not module or not name or "/" in module:
+        raise ConfigError(f"{text!r} is not a class: expected MODULE:CLASS")
     # As `python -m` does.
     sys.path.insert(0, "")
     try:

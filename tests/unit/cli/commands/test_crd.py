@@ -40,10 +40,11 @@ def test_module_in_the_current_directory_is_found(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("tests.kit.gadget", "cannot import 'tests.kit.gadget': AttributeError: "),
+        ("tests.kit.gadget", "'tests.kit.gadget' is not a class: expected MODULE:CLASS"),
+        ("tests/kit/gadget.py:Gadget", "'tests/kit/gadget.py:Gadget' is not a class: expected MODULE:CLASS"),
         ("tests.kit.gadget:Nothing", "module 'tests.kit.gadget' has no attribute 'Nothing'"),
         ("no_such_module:X", "ModuleNotFoundError: No module named 'no_such_module'"),
-        (":X", "cannot import ':X': ValueError: Empty module name"),
+        (":X", "':X' is not a class: expected MODULE:CLASS"),
     ],
 )
 def test_class_that_is_not_there_is_reported_in_one_line(run: Run, text: str, expected: str) -> None:

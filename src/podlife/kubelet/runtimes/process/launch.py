@@ -98,8 +98,6 @@ def _argv(config: ContainerConfig) -> list[str]:
 
 def _environment(sandbox: SandboxConfig, config: ContainerConfig, context: LaunchContext) -> dict[str, str]:
     env = {"PATH": _PATH, "HOME": _home(config.user), "HOSTNAME": sandbox.hostname or sandbox.name}
-    if config.tty:
-        env["TERM"] = "xterm"
     for name, value in config.env:
         if not name or "=" in name or "\0" in name or "\0" in value:
             raise InvalidContainerError(

@@ -33,11 +33,13 @@ async def test_a_command_reads_what_is_written_to_it(world: ProcessWorld) -> Non
 async def test_a_terminal_of_a_command_can_be_resized(world: ProcessWorld) -> None:
     container_id = await world.start()
     async with world.runtime.exec(
-        container_id, ["sh", "-c", "read x; stty size"], stdin=True, tty=True
+        container_id, ["sh", "-c", "read x; stty size; echo is $TERM"], stdin=True, tty=True
     ) as session:
         session.resize(columns=132, rows=43)
         await session.write_stdin(b"\n")
-        assert b"43 132" in await session.stdout.read()
+        said = await session.stdout.read()
+        assert b"43 132" in said
+        assert b"is xterm" in said
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])

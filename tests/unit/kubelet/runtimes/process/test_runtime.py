@@ -191,9 +191,11 @@ async def test_the_groups_of_a_container_are_gone_when_it_is(world: ProcessWorld
 
 
 async def test_a_container_with_a_terminal(world: ProcessWorld) -> None:
-    status = await world.run("test -t 0 && test -t 1 && tty", tty=True)
+    status = await world.run("test -t 0 && test -t 1 && tty && echo $TERM", tty=True)
     assert status.exit_code == 0
-    assert logged(status)[0].startswith("/dev/pts/")
+    terminal, kind = logged(status)
+    assert terminal.startswith("/dev/pts/")
+    assert kind == "xterm"
 
 
 async def test_a_working_directory_that_is_missing_is_said(world: ProcessWorld) -> None:

@@ -65,7 +65,9 @@ def _exec_in_child(
         _set_up(launch, streams, tty=tty)
         kernel.die_with_parent(parent)
         _reset_signals()
-        _execute(launch["argv"] if command is None else command.argv, launch["env"])
+        # A command of its own terminal has a TERM even if the container has none.
+        env = {"TERM": "xterm"} | launch["env"] if tty else launch["env"]
+        _execute(launch["argv"] if command is None else command.argv, env)
     except BaseException as failure:  # noqa: BLE001 - a fork: nothing may return into the supervisor's code
         os.write(failures, _describe(failure).encode(errors="replace")[:_FAILURE_BYTES])
     finally:
