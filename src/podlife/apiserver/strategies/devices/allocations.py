@@ -1,0 +1,255 @@
+"""The status of a ResourceClaim: the devices allocated to it, for whom, and what their drivers report."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import partial
+
+from podlife.api.codec import Object
+from podlife.api.defaults.fields import canonical
+from podlife.api.field_errors import (
+    FieldError,
+    FieldErrors,
+    bad_value,
+    forbidden,
+    required,
+    too_long,
+    too_many,
+)
+from podlife.api.names import check_dns_label
+from podlife.apiserver.strategies.core.node_selection import validate_node_selector
+from podlife.apiserver.strategies.devices.classes import (
+    MOST_CONFIGURATIONS,
+    validate_claim_configuration,
+    validate_raw,
+)
+from podlife.apiserver.strategies.devices.lists import (
+    label_key,
+    validate_binding_conditions,
+    validate_list,
+    validate_unique,
+)
+from podlife.apiserver.strategies.devices.names import (
+    RequestNames,
+    request_names,
+    validate_pool_name,
+    validate_reference,
+)
+from podlife.apiserver.strategies.field_checks import (
+    check_at,
+    driver_name,
+    immutable,
+    one_of,
+    parse_cidr,
+    required_choice,
+    unique,
+)
+
+_MOST_CONSUMERS = 256
+_MOST_RESULTS = 32
+_MOST_CONDITIONS = 8
+_MOST_ADDRESSES = 16
+_LONGEST_INTERFACE, _LONGEST_HARDWARE_ADDRESS = 256, 128
+_LONGEST_REASON, _LONGEST_MESSAGE = 1024, 32 * 1024
+_SOURCES = ("FromClaim", "FromClass")
+_STATUSES = frozenset({"False", "True", "Unknown"})
+_HEX = "[0-9A-Fa-f]"
+_is_uuid = re.compile(f"{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}").fullmatch
+_is_plain_uuid = re.compile(f"{_HEX}{{32}}").fullmatch
+_is_reason = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?", re.ASCII).fullmatch
+_REASON_RULE = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
+    "characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  "
+    "or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is "
+    "'[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')"
+)
+
+
+def _results(status: Object) -> list[Object]:
+    return ((status.get("allocation") or {}).get("devices") or {}).get("results") or []
+
+
+def _device_id(device: Object) -> str:
+    """A device, or the share of one."""
+    share = device.get("shareID") or ""
+    return "/".join([device["driver"], device["pool"], device["device"], *[share] * bool(share)])
+
+
+def default_status(status: Object) -> None:
+    for result in _results(status):
+        amounts = result.get("consumedCapacity") or {}
+        for name in amounts:
+            canonical(amounts, name)
+
+
+def drop_deallocated(new: Object, old: Object) -> None:
+    """Remove what drivers reported of devices that are no longer allocated."""
+    gone = set(map(_device_id, _results(old))) - set(map(_device_id, _results(new)))
+    devices = [each for each in new.get("devices") or () if _device_id(each) not in gone]
+    new.pop("devices", None)
+    if devices:
+        new["devices"] = devices
+
+
+def validate_claim_status(new: Object, old: Object) -> FieldErrors:
+    status, before = new["status"], old["status"]
+    consumers, allocation = status.get("reservedFor") or [], status.get("allocation")
+    at = "status.reservedFor"
+    yield from validate_list(
+        consumers, at, _validate_consumer, most=_MOST_CONSUMERS, key=lambda each: each["uid"]
+    )
+    devices = status.get("devices") or []
+    allocated = frozenset(map(_device_id, _results(status)))
+    yield from validate_list(devices, "status.devices", partial(_validate_device, allocated))
+    yield from map(_unquoted, validate_unique(list(map(_device_id, devices)), "status.devices"))
+    if consumers and allocation is None:
+        yield forbidden(at, "may not be specified when `allocated` is not set")
+    elif "deletionTimestamp" in new["metadata"]:
+        known = before.get("reservedFor") or []
+        if any(each not in known for each in consumers):
+            detail = (
+                "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
+            )
+            yield forbidden(at, detail)
+    if allocation is None:
+        return
+    if before.get("allocation") is not None:
+        yield from immutable("status.allocation", allocation, before["allocation"])
+    else:
+        yield from _validate_allocation(request_names(new["spec"]), allocation, "status.allocation")
+
+
+def _validate_consumer(consumer: Object, path: str) -> FieldErrors:
+    for field in ("resource", "name", "uid"):
+        if not consumer[field]:
+            yield required(f"{path}.{field}")
+
+
+def _validate_allocation(known: RequestNames, allocation: Object, path: str) -> FieldErrors:
+    devices, at = allocation.get("devices") or {}, f"{path}.devices"
+    results, configuration = devices.get("results") or (), devices.get("config") or ()
+    yield from validate_list(results, f"{at}.results", partial(_validate_result, known), most=_MOST_RESULTS)
+    yield from validate_list(
+        configuration,
+        f"{at}.config",
+        partial(_validate_configuration, known),
+        # Of the class and of the claim.
+        most=2 * MOST_CONFIGURATIONS,
+    )
+    if (selector := allocation.get("nodeSelector")) is not None:
+        yield from validate_node_selector(selector, f"{path}.nodeSelector")
+
+
+def _validate_result(known: RequestNames, result: Object, path: str) -> FieldErrors:
+    yield from validate_reference(known, result["request"], f"{path}.request")
+    yield from _validate_device_name(result, path)
+    yield from validate_binding_conditions(result, path)
+    yield from _validate_share(result, path)
+
+
+def _validate_configuration(known: RequestNames, configuration: Object, path: str) -> FieldErrors:
+    yield from required_choice(f"{path}.source", configuration["source"], _SOURCES)
+    yield from validate_claim_configuration(known, configuration, path)
+
+
+def _validate_device_name(device: Object, path: str) -> FieldErrors:
+    yield from driver_name(f"{path}.driver", device["driver"])
+    yield from validate_pool_name(device["pool"], f"{path}.pool")
+    yield from check_at(f"{path}.device", device["device"], check_dns_label)
+
+
+def _validate_share(device: Object, path: str) -> FieldErrors:
+    if (share := device.get("shareID")) is None:
+        return
+    at, problem = f"{path}.shareID", _uuid_problem(share)
+    if problem:
+        yield bad_value(at, share, f"error validating uid: {problem}")
+    elif len(share) != 36 or share != share.lower():
+        detail = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`"
+        yield bad_value(at, share, f"{detail} with lowercase hexadecimal characters")
+
+
+def _uuid_problem(text: str) -> str:
+    """What Go's package for UUIDs finds wrong. It takes several forms of them."""
+    match len(text.encode()):
+        case 36:
+            is_valid = _is_uuid(text)
+        case 45 if text[:9].lower() != "urn:uuid:":
+            return f'invalid urn prefix: "{text[:9]}"'
+        case 45:
+            is_valid = _is_uuid(text[9:])
+        case 38 if text[0] != "{" or text[-1] != "}":
+            return "invalid bracketed UUID format"
+        case 38:
+            is_valid = _is_uuid(text[1:-1])
+        case 32:
+            is_valid = _is_plain_uuid(text)
+        case length:
+            return f"invalid UUID length: {length}"
+    return "" if is_valid else "invalid UUID format"
+
+
+def _validate_device(allocated: frozenset[str], device: Object, path: str) -> FieldErrors:
+    yield from _validate_device_name(device, path)
+    yield from _validate_share(device, path)
+    if (name := _device_id(device)) not in allocated:
+        yield _unquoted(bad_value(path, name, "must be an allocated device in the claim"))
+    conditions, at = device.get("conditions") or [], f"{path}.conditions"
+    if len(conditions) > _MOST_CONDITIONS:
+        yield too_many(at, len(conditions), _MOST_CONDITIONS)
+    yield from _validate_conditions(conditions, at)
+    if (data := device.get("data")) is not None:
+        yield from validate_raw(data, f"{path}.data")
+    yield from _validate_network(device.get("networkData") or {}, f"{path}.networkData")
+
+
+def _unquoted(error: FieldError) -> FieldError:
+    """Upstream shows the name of a device without quotation marks."""
+    return FieldError(error.path, error.reason, error.text.replace('"', ""))
+
+
+def _validate_conditions(conditions: list[Object], path: str) -> FieldErrors:
+    seen: set[str] = set()
+    for index, condition in enumerate(conditions):
+        at, kind, reason = f"{path}[{index}]", condition["type"], condition["reason"]
+        yield from unique(f"{at}.type", kind, seen)
+        yield from label_key(kind, f"{at}.type")
+        yield from one_of(f"{at}.status", condition["status"], _STATUSES)
+        if (generation := condition.get("observedGeneration", 0)) < 0:
+            detail = "must be greater than or equal to zero"
+            yield bad_value(f"{at}.observedGeneration", generation, detail)
+        if condition["lastTransitionTime"] is None:
+            yield required(f"{at}.lastTransitionTime")
+        if not reason:
+            yield required(f"{at}.reason")
+        elif not _is_reason(reason):
+            yield bad_value(f"{at}.reason", reason, _REASON_RULE)
+        yield from _longest(f"{at}.reason", reason, _LONGEST_REASON)
+        yield from _longest(f"{at}.message", condition["message"], _LONGEST_MESSAGE)
+
+
+def _longest(path: str, text: str, longest: int) -> list[FieldError]:
+    return [too_long(path, longest)] if len(text.encode()) > longest else []
+
+
+def _validate_network(data: Object, path: str) -> FieldErrors:
+    yield from _longest(f"{path}.interfaceName", data.get("interfaceName", ""), _LONGEST_INTERFACE)
+    address = data.get("hardwareAddress", "")
+    yield from _longest(f"{path}.hardwareAddress", address, _LONGEST_HARDWARE_ADDRESS)
+    addresses = data.get("ips") or ()
+    yield from validate_list(addresses, f"{path}.ips", _validate_address, most=_MOST_ADDRESSES, key=str)
+
+
+def _validate_address(text: str, path: str) -> FieldErrors:
+    """An address with the length of its prefix, as Go writes it."""
+    interface = parse_cidr(text)
+    if interface is None:
+        detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+        yield bad_value(path, text, detail)
+        return
+    address, bits = interface.ip, interface.network.prefixlen
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address, bits = address.ipv4_mapped, bits - 96 if bits > 32 else bits
+    if text != (canonical_text := f"{address}/{bits}"):
+        yield bad_value(path, text, f'must be in canonical form ("{canonical_text}")')
