@@ -7,7 +7,7 @@ import re
 from functools import partial
 
 from podlife.api.codec import Object
-from podlife.api.defaults.fields import canonical
+from podlife.api.defaults.fields import canonical, fill_empty
 from podlife.api.field_errors import (
     FieldError,
     FieldErrors,
@@ -70,10 +70,13 @@ def _results(status: Object) -> list[Object]:
     return ((status.get("allocation") or {}).get("devices") or {}).get("results") or []
 
 
-def _device_id(device: Object) -> str:
+def _device_id(device: Object) -> tuple[str, ...]:
     """A device, or the share of one."""
-    share = device.get("shareID") or ""
-    return "/".join([device["driver"], device["pool"], device["device"], *[share] * bool(share)])
+    return device["driver"], device["pool"], device["device"], device.get("shareID") or ""
+
+
+def _shown(device_id: tuple[str, ...]) -> Object:
+    return dict(zip(("Driver", "Pool", "Device", "ShareID"), device_id, strict=True))
 
 
 def default_status(status: Object) -> None:
@@ -81,6 +84,11 @@ def default_status(status: Object) -> None:
         amounts = result.get("consumedCapacity") or {}
         for name in amounts:
             canonical(amounts, name)
+        for toleration in result.get("tolerations") or ():
+            fill_empty(toleration, operator="Equal")
+    for device in status.get("devices") or ():
+        # Go writes it even if there are none.
+        device.setdefault("conditions", None)
 
 
 def drop_deallocated(new: Object, old: Object) -> None:
@@ -102,7 +110,7 @@ def validate_claim_status(new: Object, old: Object) -> FieldErrors:
     devices = status.get("devices") or []
     allocated = frozenset(map(_device_id, _results(status)))
     yield from validate_list(devices, "status.devices", partial(_validate_device, allocated))
-    yield from map(_unquoted, validate_unique(list(map(_device_id, devices)), "status.devices"))
+    yield from validate_unique(list(map(_device_id, devices)), "status.devices", show=_shown)
     if consumers and allocation is None:
         yield forbidden(at, "may not be specified when `allocated` is not set")
     elif "deletionTimestamp" in new["metadata"]:
@@ -190,11 +198,11 @@ def _uuid_problem(text: str) -> str:
     return "" if is_valid else "invalid UUID format"
 
 
-def _validate_device(allocated: frozenset[str], device: Object, path: str) -> FieldErrors:
+def _validate_device(allocated: frozenset[tuple[str, ...]], device: Object, path: str) -> FieldErrors:
     yield from _validate_device_name(device, path)
     yield from _validate_share(device, path)
     if (name := _device_id(device)) not in allocated:
-        yield _unquoted(bad_value(path, name, "must be an allocated device in the claim"))
+        yield bad_value(path, _shown(name), "must be an allocated device in the claim")
     conditions, at = device.get("conditions") or [], f"{path}.conditions"
     if len(conditions) > _MOST_CONDITIONS:
         yield too_many(at, len(conditions), _MOST_CONDITIONS)
@@ -202,11 +210,6 @@ def _validate_device(allocated: frozenset[str], device: Object, path: str) -> Fi
     if (data := device.get("data")) is not None:
         yield from validate_raw(data, f"{path}.data")
     yield from _validate_network(device.get("networkData") or {}, f"{path}.networkData")
-
-
-def _unquoted(error: FieldError) -> FieldError:
-    """Upstream shows the name of a device without quotation marks."""
-    return FieldError(error.path, error.reason, error.text.replace('"', ""))
 
 
 def _validate_conditions(conditions: list[Object], path: str) -> FieldErrors:

@@ -90,12 +90,15 @@ class ResourceClaimTemplateStrategy(Strategy):
 
 
 def _default_claim(spec: Object) -> None:
-    for request in spec["devices"].get("requests") or ():
+    # Go writes it even if there are none.
+    for request in spec["devices"].setdefault("requests", None) or ():
         exactly = request.get("exactly")
         for each in [exactly] * (exactly is not None) + (request.get("firstAvailable") or []):
             fill_empty(each, allocationMode="ExactCount")
             if each["allocationMode"] == "ExactCount":
                 fill_empty(each, count=1)
+            for toleration in each.get("tolerations") or ():
+                fill_empty(toleration, operator="Equal")
             amounts = (each.get("capacity") or {}).get("requests") or {}
             for name in amounts:
                 canonical(amounts, name)

@@ -34,11 +34,13 @@ def validate_list(
         yield from validate_unique(list(map(key, items)), path)
 
 
-def validate_unique(keys: Sequence[Hashable], path: str) -> FieldErrors:
-    seen: set[Hashable] = set()
+def validate_unique(
+    keys: Sequence[T], path: str, *, show: Callable[[T], object] = lambda key: key
+) -> FieldErrors:
+    seen: set[T] = set()
     for index, key in enumerate(keys):
         if key in seen:
-            yield duplicate(f"{path}[{index}]", key)
+            yield duplicate(f"{path}[{index}]", show(key))
         seen.add(key)
 
 
@@ -76,8 +78,9 @@ def validate_binding_conditions(holder: Object, path: str) -> FieldErrors:
     for field, given in zip(fields, (wanted, failures), strict=True):
         yield from validate_list(given, f"{path}.{field}", label_key, most=_MOST_BINDING_CONDITIONS)
     yield from validate_unique(wanted, f"{path}.{fields[0]}")
-    yield from validate_unique(failures, f"{path}.{fields[1]}")
     for index, condition in enumerate(failures):
+        if condition in failures[:index]:
+            yield duplicate(f"{path}.{fields[1]}[{index}]", condition)
         if condition in wanted:
             at, detail = f"{path}.{fields[1]}[{index}]", f"{fields[1]} must not overlap with {fields[0]}"
             yield bad_value(at, condition, detail)

@@ -57,7 +57,7 @@ _DEVICE = struct(
         "capacity": _by_domain(_CAPACITY, {}),
     },
 )
-_ENVIRONMENT = cel.Environment({"device": _DEVICE})
+_ENVIRONMENT = cel.Environment({"device": _DEVICE}, with_bind=True)
 
 
 def validate_selectors(selectors: Sequence[Object], path: str) -> FieldErrors:

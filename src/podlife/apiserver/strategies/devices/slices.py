@@ -102,7 +102,10 @@ class ResourceSliceStrategy(Strategy):
 
 def _default_capacity(capacity: Object) -> None:
     canonical(capacity, "value")
-    policy = capacity.get("requestPolicy") or {}
+    if (policy := capacity.get("requestPolicy")) is None:
+        return
+    # Go writes it even if there is none.
+    policy.setdefault("default", None)
     canonical(policy, "default")
     for field in ("min", "max", "step"):
         canonical(policy.get("validRange") or {}, field)
@@ -163,8 +166,8 @@ def _validate_slice_nodes(spec: Object) -> FieldErrors:
         yield from check_at("spec.nodeName", name, check_dns_subdomain)
     if selector is not None:
         yield from validate_node_selector(selector, "spec.nodeSelector")
-        terms = selector.get("nodeSelectorTerms") or None
-        if len(terms or ()) != 1:
+        terms = selector.get("nodeSelectorTerms") or []
+        if len(terms) != 1:
             detail = "must have exactly one node selector term"
             yield bad_value("spec.nodeSelector.nodeSelectorTerms", terms, detail)
     for field in ("allNodes", "perDeviceNodeSelection"):
