@@ -506,7 +506,7 @@ def _priorities(body: Any) -> Any:
     return {
         each["metadata"]["name"]: each["spec"]
         for each in body["items"]
-        if each["spec"]["version"] in ours and each["spec"].get("group", "") != "resource.k8s.io"
+        if each["spec"]["version"] in ours
     }
 
 
