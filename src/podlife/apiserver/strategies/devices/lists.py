@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, duplicate, too_many
 from podlife.api.names import check_label_key
-from podlife.apiserver.strategies.field_checks import check_at
+from podlife.apiserver.strategies.field_checks import check_at, unique
 
 T = TypeVar("T")
 
@@ -78,12 +78,12 @@ def validate_binding_conditions(holder: Object, path: str) -> FieldErrors:
     for field, given in zip(fields, (wanted, failures), strict=True):
         yield from validate_list(given, f"{path}.{field}", label_key, most=_MOST_BINDING_CONDITIONS)
     yield from validate_unique(wanted, f"{path}.{fields[0]}")
+    both, seen = set(wanted), set[str]()
     for index, condition in enumerate(failures):
-        if condition in failures[:index]:
-            yield duplicate(f"{path}.{fields[1]}[{index}]", condition)
-        if condition in wanted:
-            at, detail = f"{path}.{fields[1]}[{index}]", f"{fields[1]} must not overlap with {fields[0]}"
-            yield bad_value(at, condition, detail)
+        at = f"{path}.{fields[1]}[{index}]"
+        yield from unique(at, condition, seen)
+        if condition in both:
+            yield bad_value(at, condition, f"{fields[1]} must not overlap with {fields[0]}")
     for missing, other in (fields, fields[::-1]):
         if not holder.get(missing) and holder.get(other):
             yield bad_value(f"{path}.{missing}", None, f"{missing} are required to use {other}")
