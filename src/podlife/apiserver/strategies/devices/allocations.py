@@ -5,39 +5,26 @@ from __future__ import annotations
 import ipaddress
 import re
 from functools import partial
+from operator import itemgetter
 
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import canonical, fill_empty
-from podlife.api.field_errors import (
-    FieldError,
-    FieldErrors,
-    bad_value,
-    forbidden,
-    required,
-    too_long,
-    too_many,
-)
-from podlife.api.names import check_dns_label
+from podlife.api.field_errors import FieldErrors, bad_value, duplicate, forbidden, required, too_many
 from podlife.apiserver.strategies.core.node_selection import validate_node_selector
-from podlife.apiserver.strategies.devices.classes import (
+from podlife.apiserver.strategies.devices.classes import validate_claim_configuration, validate_raw
+from podlife.apiserver.strategies.devices.values import (
     MOST_CONFIGURATIONS,
-    validate_claim_configuration,
-    validate_raw,
-)
-from podlife.apiserver.strategies.devices.lists import (
+    RequestNames,
+    at_most,
+    dns_label,
     label_key,
+    request_names,
     validate_binding_conditions,
     validate_list,
-    validate_unique,
-)
-from podlife.apiserver.strategies.devices.names import (
-    RequestNames,
-    request_names,
     validate_pool_name,
     validate_reference,
 )
 from podlife.apiserver.strategies.field_checks import (
-    check_at,
     driver_name,
     immutable,
     one_of,
@@ -46,17 +33,10 @@ from podlife.apiserver.strategies.field_checks import (
     unique,
 )
 
-_MOST_CONSUMERS = 256
-_MOST_RESULTS = 32
 _MOST_CONDITIONS = 8
-_MOST_ADDRESSES = 16
-_LONGEST_INTERFACE, _LONGEST_HARDWARE_ADDRESS = 256, 128
-_LONGEST_REASON, _LONGEST_MESSAGE = 1024, 32 * 1024
-_SOURCES = ("FromClaim", "FromClass")
 _STATUSES = frozenset({"False", "True", "Unknown"})
-_HEX = "[0-9A-Fa-f]"
-_is_uuid = re.compile(f"{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}").fullmatch
-_is_plain_uuid = re.compile(f"{_HEX}{{32}}").fullmatch
+_is_uuid = re.compile("[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE | re.ASCII).fullmatch
+_is_plain_uuid = re.compile("[0-9a-f]{32}", re.IGNORECASE | re.ASCII).fullmatch
 _is_reason = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?", re.ASCII).fullmatch
 _REASON_RULE = (
     "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
@@ -101,16 +81,16 @@ def drop_deallocated(new: Object, old: Object) -> None:
 
 
 def validate_claim_status(new: Object, old: Object) -> FieldErrors:
-    status, before = new["status"], old["status"]
+    status, before, at = new["status"], old["status"], "status.reservedFor"
     consumers, allocation = status.get("reservedFor") or [], status.get("allocation")
-    at = "status.reservedFor"
-    yield from validate_list(
-        consumers, at, _validate_consumer, most=_MOST_CONSUMERS, key=lambda each: each["uid"]
-    )
-    devices = status.get("devices") or []
+    yield from validate_list(consumers, at, _validate_consumer, 256, itemgetter("uid"))
     allocated = frozenset(map(_device_id, _results(status)))
-    yield from validate_list(devices, "status.devices", partial(_validate_device, allocated))
-    yield from validate_unique(list(map(_device_id, devices)), "status.devices", show=_shown)
+    yield from validate_list(status.get("devices"), "status.devices", partial(_validate_device, allocated))
+    seen: set[tuple[str, ...]] = set()
+    for index, name in enumerate(map(_device_id, status.get("devices") or ())):
+        if name in seen:
+            yield duplicate(f"status.devices[{index}]", _shown(name))
+        seen.add(name)
     if consumers and allocation is None:
         yield forbidden(at, "may not be specified when `allocated` is not set")
     elif "deletionTimestamp" in new["metadata"]:
@@ -120,11 +100,9 @@ def validate_claim_status(new: Object, old: Object) -> FieldErrors:
                 "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
             )
             yield forbidden(at, detail)
-    if allocation is None:
-        return
-    if before.get("allocation") is not None:
+    if allocation is not None and before.get("allocation") is not None:
         yield from immutable("status.allocation", allocation, before["allocation"])
-    else:
+    elif allocation is not None:
         yield from _validate_allocation(request_names(new["spec"]), allocation, "status.allocation")
 
 
@@ -136,15 +114,10 @@ def _validate_consumer(consumer: Object, path: str) -> FieldErrors:
 
 def _validate_allocation(known: RequestNames, allocation: Object, path: str) -> FieldErrors:
     devices, at = allocation.get("devices") or {}, f"{path}.devices"
-    results, configuration = devices.get("results") or (), devices.get("config") or ()
-    yield from validate_list(results, f"{at}.results", partial(_validate_result, known), most=_MOST_RESULTS)
-    yield from validate_list(
-        configuration,
-        f"{at}.config",
-        partial(_validate_configuration, known),
-        # Of the class and of the claim.
-        most=2 * MOST_CONFIGURATIONS,
-    )
+    yield from validate_list(devices.get("results"), f"{at}.results", partial(_validate_result, known), 32)
+    check = partial(_validate_configuration, known)
+    # Of the class and of the claim.
+    yield from validate_list(devices.get("config"), f"{at}.config", check, 2 * MOST_CONFIGURATIONS)
     if (selector := allocation.get("nodeSelector")) is not None:
         yield from validate_node_selector(selector, f"{path}.nodeSelector")
 
@@ -157,14 +130,14 @@ def _validate_result(known: RequestNames, result: Object, path: str) -> FieldErr
 
 
 def _validate_configuration(known: RequestNames, configuration: Object, path: str) -> FieldErrors:
-    yield from required_choice(f"{path}.source", configuration["source"], _SOURCES)
+    yield from required_choice(f"{path}.source", configuration["source"], ("FromClaim", "FromClass"))
     yield from validate_claim_configuration(known, configuration, path)
 
 
 def _validate_device_name(device: Object, path: str) -> FieldErrors:
     yield from driver_name(f"{path}.driver", device["driver"])
     yield from validate_pool_name(device["pool"], f"{path}.pool")
-    yield from check_at(f"{path}.device", device["device"], check_dns_label)
+    yield from dns_label(device["device"], f"{path}.device")
 
 
 def _validate_share(device: Object, path: str) -> FieldErrors:
@@ -180,22 +153,15 @@ def _validate_share(device: Object, path: str) -> FieldErrors:
 
 def _uuid_problem(text: str) -> str:
     """What Go's package for UUIDs finds wrong. It takes several forms of them."""
-    match len(text.encode()):
-        case 36:
-            is_valid = _is_uuid(text)
-        case 45 if text[:9].lower() != "urn:uuid:":
-            return f'invalid urn prefix: "{text[:9]}"'
-        case 45:
-            is_valid = _is_uuid(text[9:])
-        case 38 if text[0] != "{" or text[-1] != "}":
-            return "invalid bracketed UUID format"
-        case 38:
-            is_valid = _is_uuid(text[1:-1])
-        case 32:
-            is_valid = _is_plain_uuid(text)
-        case length:
-            return f"invalid UUID length: {length}"
-    return "" if is_valid else "invalid UUID format"
+    length = len(text.encode())
+    if length == 45 and text[:9].lower() != "urn:uuid:":
+        return f'invalid urn prefix: "{text[:9]}"'
+    if length == 38 and (text[0], text[-1]) != ("{", "}"):
+        return "invalid bracketed UUID format"
+    if length not in (32, 36, 38, 45):
+        return f"invalid UUID length: {length}"
+    bare = text[9:] if length == 45 else text[1:-1] if length == 38 else text
+    return "" if (_is_plain_uuid if length == 32 else _is_uuid)(bare) else "invalid UUID format"
 
 
 def _validate_device(allocated: frozenset[tuple[str, ...]], device: Object, path: str) -> FieldErrors:
@@ -228,20 +194,14 @@ def _validate_conditions(conditions: list[Object], path: str) -> FieldErrors:
             yield required(f"{at}.reason")
         elif not _is_reason(reason):
             yield bad_value(f"{at}.reason", reason, _REASON_RULE)
-        yield from _longest(f"{at}.reason", reason, _LONGEST_REASON)
-        yield from _longest(f"{at}.message", condition["message"], _LONGEST_MESSAGE)
-
-
-def _longest(path: str, text: str, longest: int) -> list[FieldError]:
-    return [too_long(path, longest)] if len(text.encode()) > longest else []
+        yield from at_most(1024, reason, f"{at}.reason")
+        yield from at_most(32 * 1024, condition["message"], f"{at}.message")
 
 
 def _validate_network(data: Object, path: str) -> FieldErrors:
-    yield from _longest(f"{path}.interfaceName", data.get("interfaceName", ""), _LONGEST_INTERFACE)
-    address = data.get("hardwareAddress", "")
-    yield from _longest(f"{path}.hardwareAddress", address, _LONGEST_HARDWARE_ADDRESS)
-    addresses = data.get("ips") or ()
-    yield from validate_list(addresses, f"{path}.ips", _validate_address, most=_MOST_ADDRESSES, key=str)
+    yield from at_most(256, data.get("interfaceName", ""), f"{path}.interfaceName")
+    yield from at_most(128, data.get("hardwareAddress", ""), f"{path}.hardwareAddress")
+    yield from validate_list(data.get("ips"), f"{path}.ips", _validate_address, 16, str)
 
 
 def _validate_address(text: str, path: str) -> FieldErrors:

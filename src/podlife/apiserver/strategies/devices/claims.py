@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import itemgetter
 
 from podlife.api.codec import Object
 from podlife.api.defaults.fields import canonical, fill_empty
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, not_supported, required
-from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key, check_label_value
+from podlife.api.names import check_dns_subdomain, check_label_value
 from podlife.apiserver.strategies.devices.allocations import (
     default_status,
     drop_deallocated,
     validate_claim_status,
 )
-from podlife.apiserver.strategies.devices.classes import (
+from podlife.apiserver.strategies.devices.classes import validate_claim_configuration
+from podlife.apiserver.strategies.devices.selectors import validate_selectors
+from podlife.apiserver.strategies.devices.values import (
     MOST_CONFIGURATIONS,
-    validate_claim_configuration,
-)
-from podlife.apiserver.strategies.devices.lists import validate_list
-from podlife.apiserver.strategies.devices.names import (
     MOST_REQUESTS,
     TAINT_EFFECTS,
     RequestNames,
+    dns_label,
+    label_key,
     request_names,
+    validate_list,
     validate_qualified_name,
     validate_references,
 )
-from podlife.apiserver.strategies.devices.selectors import validate_selectors
 from podlife.apiserver.strategies.field_checks import (
     bounded_expressions,
     check_at,
@@ -38,11 +39,6 @@ from podlife.apiserver.strategies.field_checks import (
 )
 from podlife.apiserver.strategies.object_meta import validate_template_metadata
 from podlife.apiserver.strategies.strategy import Strategy
-
-_MOST_ALTERNATIVES = 8
-_MOST_CONSTRAINTS = 32
-_ALLOCATION_MODES = ("All", "ExactCount")
-_OPERATORS = ("Equal", "Exists")
 
 
 class ResourceClaimStrategy(Strategy):
@@ -105,32 +101,25 @@ def _default_claim(spec: Object) -> None:
 
 
 def _validate_claim(spec: Object, path: str) -> list[FieldError]:
-    if errors := bounded_expressions(f"{path}.devices.requests", spec):
-        return errors
     devices, at, known = spec["devices"], f"{path}.devices", request_names(spec)
-    requests = devices.get("requests") or ()
-    errors = [
-        *validate_list(
-            requests,
-            f"{at}.requests",
-            _validate_request,
-            most=MOST_REQUESTS,
-            key=lambda request: request["name"],
-        )
-    ]
-    constraints = devices.get("constraints") or ()
-    errors += validate_list(
-        constraints, f"{at}.constraints", partial(_validate_constraint, known), most=_MOST_CONSTRAINTS
+    if errors := bounded_expressions(f"{at}.requests", spec):
+        return errors
+    constraint, configuration = (
+        partial(check, known) for check in (_validate_constraint, validate_claim_configuration)
     )
-    check = partial(validate_claim_configuration, known)
-    configuration = devices.get("config") or ()
-    return [*errors, *validate_list(configuration, f"{at}.config", check, most=MOST_CONFIGURATIONS)]
+    return [
+        *validate_list(
+            devices["requests"], f"{at}.requests", _validate_request, MOST_REQUESTS, itemgetter("name")
+        ),
+        *validate_list(devices.get("constraints"), f"{at}.constraints", constraint, 32),
+        *validate_list(devices.get("config"), f"{at}.config", configuration, MOST_CONFIGURATIONS),
+    ]
 
 
 def _validate_request(request: Object, path: str) -> FieldErrors:
-    yield from check_at(f"{path}.name", request["name"], check_dns_label)
-    exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or []
-    detail = "exactly one of `exactly` or `firstAvailable` is required"
+    yield from dns_label(request["name"], f"{path}.name")
+    exactly, alternatives = request.get("exactly"), request.get("firstAvailable")
+    detail, at = "exactly one of `exactly` or `firstAvailable` is required", f"{path}.firstAvailable"
     if exactly is None and not alternatives:
         yield required(path, detail)
     elif exactly is not None and alternatives:
@@ -138,44 +127,36 @@ def _validate_request(request: Object, path: str) -> FieldErrors:
     elif exactly is not None:
         yield from _validate_exact_request(exactly, f"{path}.exactly")
     else:
-        yield from validate_list(
-            alternatives,
-            f"{path}.firstAvailable",
-            _validate_alternative,
-            most=_MOST_ALTERNATIVES,
-            key=lambda each: each["name"],
-        )
+        yield from validate_list(alternatives, at, _validate_alternative, 8, itemgetter("name"))
 
 
 def _validate_alternative(request: Object, path: str) -> FieldErrors:
-    yield from check_at(f"{path}.name", request["name"], check_dns_label)
+    yield from dns_label(request["name"], f"{path}.name")
     yield from _validate_exact_request(request, path)
 
 
 def _validate_exact_request(request: Object, path: str) -> FieldErrors:
     yield from require_at(f"{path}.deviceClassName", request["deviceClassName"], check_dns_subdomain)
-    yield from validate_selectors(request.get("selectors") or (), f"{path}.selectors")
+    yield from validate_selectors(request, path)
     mode, count = request["allocationMode"], request.get("count", 0)
     if mode == "ExactCount":
         yield from positive(f"{path}.count", count)
-    elif mode == "All":
-        if count:
-            yield bad_value(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
-    else:
-        yield not_supported(f"{path}.allocationMode", mode, _ALLOCATION_MODES)
-    for index, toleration in enumerate(request.get("tolerations") or ()):
-        yield from _validate_toleration(toleration, f"{path}.tolerations[{index}]")
+    elif mode != "All":
+        yield not_supported(f"{path}.allocationMode", mode, ("All", "ExactCount"))
+    elif count:
+        yield bad_value(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
+    yield from validate_list(request.get("tolerations"), f"{path}.tolerations", _validate_toleration)
 
 
 def _validate_toleration(toleration: Object, path: str) -> FieldErrors:
     if key := toleration.get("key"):
-        yield from check_at(f"{path}.key", key, check_label_key)
+        yield from label_key(key, f"{path}.key")
     operator, value = toleration.get("operator", ""), toleration.get("value", "")
     if operator == "Exists" and value:
         yield bad_value(f"{path}.value", value, "must be empty for operator `Exists`")
     elif operator == "Equal":
         yield from check_at(f"{path}.value", value, check_label_value)
-    yield from required_choice(f"{path}.operator", operator, _OPERATORS)
+    yield from required_choice(f"{path}.operator", operator, ("Equal", "Exists"))
     yield from one_of(f"{path}.effect", toleration.get("effect") or None, TAINT_EFFECTS)
 
 

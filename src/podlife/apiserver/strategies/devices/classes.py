@@ -7,13 +7,16 @@ from typing import Any
 from podlife.api.codec import Object, encode
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, required, too_long
 from podlife.apiserver.strategies.core.resource_requirements import is_extended_resource
-from podlife.apiserver.strategies.devices.lists import validate_list
-from podlife.apiserver.strategies.devices.names import RequestNames, validate_references
 from podlife.apiserver.strategies.devices.selectors import validate_selectors
+from podlife.apiserver.strategies.devices.values import (
+    MOST_CONFIGURATIONS,
+    RequestNames,
+    validate_list,
+    validate_references,
+)
 from podlife.apiserver.strategies.field_checks import bounded_expressions, driver_name
 from podlife.apiserver.strategies.strategy import Strategy
 
-MOST_CONFIGURATIONS = 32
 _LONGEST_PARAMETERS = 10 * 1024
 
 
@@ -26,10 +29,9 @@ class DeviceClassStrategy(Strategy):
         spec = obj["spec"]
         if errors := bounded_expressions("spec.selectors", spec):
             return errors
-        errors = [*validate_selectors(spec.get("selectors") or (), "spec.selectors")]
-        configuration = spec.get("config") or ()
+        errors = [*validate_selectors(spec, "spec")]
         errors += validate_list(
-            configuration, "spec.config", validate_configuration, most=MOST_CONFIGURATIONS
+            spec.get("config"), "spec.config", validate_configuration, MOST_CONFIGURATIONS
         )
         name = spec.get("extendedResourceName")
         if name is not None and not is_extended_resource(name):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,7 +11,7 @@ from podlife.api.cel import ANY, BOOL, STRING, CelType, map_of, parse_type, stru
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldErrors, bad_value, forbidden, required, too_long
 from podlife.apiserver.expressions import go_type_name
-from podlife.apiserver.strategies.devices.lists import validate_list
+from podlife.apiserver.strategies.devices.values import validate_list
 from podlife.memory import emptied_with_memory
 
 _MOST_SELECTORS = 32
@@ -60,8 +60,8 @@ _DEVICE = struct(
 _ENVIRONMENT = cel.Environment({"device": _DEVICE}, with_bind=True)
 
 
-def validate_selectors(selectors: Sequence[Object], path: str) -> FieldErrors:
-    return validate_list(selectors, path, _validate_selector, most=_MOST_SELECTORS)
+def validate_selectors(holder: Object, path: str) -> FieldErrors:
+    return validate_list(holder.get("selectors"), f"{path}.selectors", _validate_selector, _MOST_SELECTORS)
 
 
 def _validate_selector(selector: Object, path: str) -> FieldErrors:

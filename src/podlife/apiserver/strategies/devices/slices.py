@@ -6,21 +6,22 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
+from operator import itemgetter
 
 from podlife.api.codec import Object, format_time
 from podlife.api.defaults.fields import canonical
-from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required, too_long
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required, too_many
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_value
 from podlife.api.quantity import NANOS, Quantity, parse_nanos, parse_quantity
 from podlife.apiserver.strategies.core.node_selection import validate_node_selector
-from podlife.apiserver.strategies.devices.lists import (
+from podlife.apiserver.strategies.devices.values import (
+    TAINT_EFFECTS,
+    at_most,
+    dns_label,
     label_key,
     validate_binding_conditions,
     validate_list,
     validate_map,
-)
-from podlife.apiserver.strategies.devices.names import (
-    TAINT_EFFECTS,
     validate_pool_name,
     validate_qualified_name,
 )
@@ -37,20 +38,9 @@ from podlife.apiserver.strategies.strategy import Strategy
 _MOST_DEVICES = 128
 # If any of them has a taint or consumes counters.
 _MOST_ADVANCED_DEVICES = 64
-_MOST_COUNTER_SETS = 8
 _MOST_COUNTERS = 32
-_MOST_CONSUMPTIONS = 2
-_MOST_TAINTS = 16
-_MOST_ATTRIBUTES = 32
-_MOST_ATTRIBUTE_VALUES = 48
 _MOST_REQUEST_VALUES = 10
-_LONGEST_LABEL = 63
 _LONGEST_QUALIFIED_NAME = 63 + 1 + 32
-_LONGEST_VALUE = 64
-# Of features that are off by default.
-_DROPPED = ("nodeAllocatableResourceMappings",)
-_DROPPED_VALUES = ("bools", "ints", "strings", "versions")
-_VALUES = ("bool", "int", "string", "version")
 _PART = r"(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
 _is_version = re.compile(
     rf"(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){{2}}(?:-{_PART}(?:\.{_PART})*)?"
@@ -121,150 +111,115 @@ def _default_counters(holder: Object) -> None:
 
 
 def _drop_disabled(spec: Object) -> None:
+    """Remove fields of features that are off by default."""
     for device in spec.get("devices") or ():
-        for field in _DROPPED:
-            device.pop(field, None)
+        device.pop("nodeAllocatableResourceMappings", None)
         for attribute in (device.get("attributes") or {}).values():
-            for field in _DROPPED_VALUES:
+            for field in ("bools", "ints", "strings", "versions"):
                 attribute.pop(field, None)
 
 
 def _validate_slice(spec: Object) -> FieldErrors:
     yield from driver_name("spec.driver", spec["driver"])
-    pool = spec["pool"]
+    pool, devices, counters = spec["pool"], spec.get("devices"), spec.get("sharedCounters")
     yield from validate_pool_name(pool["name"], "spec.pool.name")
     yield from positive("spec.pool.resourceSliceCount", pool["resourceSliceCount"])
-    if pool["generation"] < 0:
-        detail = "must be greater than or equal to zero"
-        yield bad_value("spec.pool.generation", pool["generation"], detail)
+    if (generation := pool["generation"]) < 0:
+        yield bad_value("spec.pool.generation", generation, "must be greater than or equal to zero")
     yield from _validate_slice_nodes(spec)
-    devices, counters = spec.get("devices"), spec.get("sharedCounters")
     if devices is not None and counters is not None:
         yield bad_value("spec", "", "only one of `sharedCounters` or `devices` is allowed")
     is_advanced = any(each.get("taints") or each.get("consumesCounters") for each in devices or ())
-    yield from validate_list(
-        devices or (),
-        "spec.devices",
-        partial(_validate_device, spec.get("perDeviceNodeSelection") is True),
-        most=_MOST_ADVANCED_DEVICES if is_advanced else _MOST_DEVICES,
-        key=lambda device: device["name"],
-    )
-    yield from validate_list(
-        counters or (),
-        "spec.sharedCounters",
-        partial(_validate_counters, "name"),
-        most=_MOST_COUNTER_SETS,
-        key=lambda each: each["name"],
-    )
+    most = _MOST_ADVANCED_DEVICES if is_advanced else _MOST_DEVICES
+    check = partial(_validate_device, spec.get("perDeviceNodeSelection") is True)
+    yield from validate_list(devices, "spec.devices", check, most, itemgetter("name"))
+    check = partial(_validate_counters, "name")
+    yield from validate_list(counters, "spec.sharedCounters", check, 8, itemgetter("name"))
 
 
 def _validate_slice_nodes(spec: Object) -> FieldErrors:
-    name, selector = spec.get("nodeName"), spec.get("nodeSelector")
+    yield from _validate_nodes(spec, "spec", "must be either unset or set to a non-empty string")
+    terms = (spec.get("nodeSelector") or {}).get("nodeSelectorTerms") or []
+    if "nodeSelector" in spec and len(terms) != 1:
+        detail = "must have exactly one node selector term"
+        yield bad_value("spec.nodeSelector.nodeSelectorTerms", terms, detail)
+    yield from _unset_or_true(spec, "spec", "perDeviceNodeSelection")
+    fields = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
+    detail = f"exactly one of {', '.join(map('`{}`'.format, fields))} is required"
+    yield from _one_chosen(spec, "spec", fields, detail, ", but multiple fields are set")
+
+
+def _validate_nodes(holder: Object, path: str, if_empty: str) -> FieldErrors:
+    name, selector = holder.get("nodeName"), holder.get("nodeSelector")
     if name == "":
-        yield bad_value("spec.nodeName", name, "must be either unset or set to a non-empty string")
+        yield bad_value(f"{path}.nodeName", name, if_empty)
     elif name is not None:
-        yield from check_at("spec.nodeName", name, check_dns_subdomain)
+        yield from check_at(f"{path}.nodeName", name, check_dns_subdomain)
     if selector is not None:
-        yield from validate_node_selector(selector, "spec.nodeSelector")
-        terms = selector.get("nodeSelectorTerms") or []
-        if len(terms) != 1:
-            detail = "must have exactly one node selector term"
-            yield bad_value("spec.nodeSelector.nodeSelectorTerms", terms, detail)
-    for field in ("allNodes", "perDeviceNodeSelection"):
-        yield from _set_or_true(spec, "spec", field)
-    chosen = _chosen(spec, "nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
-    detail = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
-    if not chosen:
-        yield required("spec", detail)
-    elif len(chosen) > 1:
-        yield bad_value("spec", f"{{{', '.join(chosen)}}}", f"{detail}, but multiple fields are set")
+        yield from validate_node_selector(selector, f"{path}.nodeSelector")
+    yield from _unset_or_true(holder, path, "allNodes")
 
 
-def _set_or_true(holder: Object, path: str, field: str) -> FieldErrors:
+def _unset_or_true(holder: Object, path: str, field: str) -> FieldErrors:
     if holder.get(field) is False:
         yield bad_value(f"{path}.{field}", False, "must be either unset or set to true")
 
 
-def _chosen(holder: Object, *fields: str) -> list[str]:
-    """Which of the ways to name nodes are used."""
-    return [f"`{field}`" for field in fields if holder.get(field) not in (None, "", False)]
+def _one_chosen(
+    holder: Object, path: str, fields: Sequence[str], detail: str, of_many: str = ""
+) -> FieldErrors:
+    """One of the ways to name nodes is used."""
+    chosen = [f"`{field}`" for field in fields if holder.get(field) not in (None, "", False)]
+    if not chosen:
+        yield required(path, detail)
+    elif len(chosen) > 1:
+        yield bad_value(path, f"{{{', '.join(chosen)}}}", f"{detail}{of_many}")
 
 
 def _validate_device(names_nodes: bool, device: Object, path: str) -> FieldErrors:
-    yield from check_at(f"{path}.name", device["name"], check_dns_label)
+    yield from dns_label(device["name"], f"{path}.name")
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
-    if (count := len(attributes) + len(capacity)) > _MOST_ATTRIBUTES:
-        detail = f"the total number of attributes and capacities must not exceed {_MOST_ATTRIBUTES}"
-        yield bad_value(path, count, detail)
-    if len(attributes) > _MOST_ATTRIBUTE_VALUES:
-        detail = f"the total number of attribute values must not exceed {_MOST_ATTRIBUTE_VALUES}"
-        yield bad_value(path, len(attributes), detail)
-    qualified = partial(validate_map, check_key=validate_qualified_name, longest_key=_LONGEST_QUALIFIED_NAME)
-    yield from qualified(attributes, f"{path}.attributes", check=_validate_attribute)
-    is_shared = device.get("allowMultipleAllocations") is True
-    yield from qualified(capacity, f"{path}.capacity", check=partial(_validate_capacity, is_shared))
-    yield from validate_list(device.get("taints") or (), f"{path}.taints", _validate_taint, most=_MOST_TAINTS)
-    yield from validate_list(
-        device.get("consumesCounters") or (),
-        f"{path}.consumesCounters",
-        partial(_validate_counters, "counterSet"),
-        most=_MOST_CONSUMPTIONS,
-        key=lambda each: each["counterSet"],
-    )
+    for what, count, most in (
+        ("attributes and capacities", len(attributes) + len(capacity), 32),
+        ("attribute values", len(attributes), 48),
+    ):
+        if count > most:
+            yield bad_value(path, count, f"the total number of {what} must not exceed {most}")
+    named = partial(validate_map, check_key=validate_qualified_name, longest_key=_LONGEST_QUALIFIED_NAME)
+    yield from named(attributes, f"{path}.attributes", check=_validate_attribute)
+    check = partial(_validate_capacity, device.get("allowMultipleAllocations") is True)
+    yield from named(capacity, f"{path}.capacity", check=check)
+    yield from validate_list(device.get("taints"), f"{path}.taints", _validate_taint, 16)
+    consumed, check = f"{path}.consumesCounters", partial(_validate_counters, "counterSet")
+    yield from validate_list(device.get("consumesCounters"), consumed, check, 2, itemgetter("counterSet"))
     yield from _validate_device_nodes(names_nodes, device, path)
     yield from validate_binding_conditions(device, path)
 
 
 def _validate_device_nodes(names_nodes: bool, device: Object, path: str) -> FieldErrors:
-    fields = ("nodeName", "nodeSelector", "allNodes")
-    if not names_nodes:
-        if any(field in device for field in fields):
-            detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection`"
-            yield bad_value(path, None, f"{detail} is set to true in the ResourceSlice spec")
-        return
-    name, selector = device.get("nodeName"), device.get("nodeSelector")
-    if name == "":
-        yield bad_value(f"{path}.nodeName", name, "must not be empty")
-    elif name is not None:
-        yield from check_at(f"{path}.nodeName", name, check_dns_subdomain)
-    if selector is not None:
-        yield from validate_node_selector(selector, f"{path}.nodeSelector")
-    yield from _set_or_true(device, path, "allNodes")
-    chosen = _chosen(device, *fields)
-    detail = (
-        "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` "
-        "is set to true in the ResourceSlice spec"
-    )
-    if not chosen:
-        yield required(path, detail)
-    elif len(chosen) > 1:
-        yield bad_value(path, f"{{{', '.join(chosen)}}}", detail)
+    fields, only = ("nodeName", "nodeSelector", "allNodes"), "is set to true in the ResourceSlice spec"
+    if names_nodes:
+        yield from _validate_nodes(device, path, "must not be empty")
+        detail = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required"
+        yield from _one_chosen(device, path, fields, f"{detail} when `perDeviceNodeSelection` {only}")
+    elif any(field in device for field in fields):
+        detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection`"
+        yield bad_value(path, None, f"{detail} {only}")
 
 
 def _validate_attribute(attribute: Object, path: str) -> FieldErrors:
-    text, version = attribute.get("string"), attribute.get("version")
-    if text is not None:
-        yield from _bounded(text, f"{path}.string")
-    if version is not None:
-        if not _is_version(version):
-            detail = "must be a string compatible with semver.org spec 2.0.0"
-            yield bad_value(f"{path}.version", version, detail)
-        yield from _bounded(version, f"{path}.version")
-    given = [field for field in _VALUES if field in attribute]
-    if len(given) != 1:
-        yield bad_value(
-            path, _as_upstream_shows(attribute) if given else "", "exactly one value must be specified"
-        )
-
-
-def _bounded(text: str, path: str) -> list[FieldError]:
-    return [too_long(path, _LONGEST_VALUE)] if len(text.encode()) > _LONGEST_VALUE else []
-
-
-def _as_upstream_shows(attribute: Object) -> Object:
-    kinds = ("Int", "Bool", "String", "Version")
-    shown = {f"{kind}Value": attribute.get(kind.lower()) for kind in kinds}
-    return shown | {f"{kind}Values": None for kind in kinds}
+    version = attribute.get("version")
+    if version is not None and not _is_version(version):
+        detail = "must be a string compatible with semver.org spec 2.0.0"
+        yield bad_value(f"{path}.version", version, detail)
+    for field in ("string", "version"):
+        yield from at_most(64, attribute.get(field) or "", f"{path}.{field}")
+    if len(attribute) != 1:
+        # As Go shows it.
+        kinds = ("Int", "Bool", "String", "Version")
+        shown = {f"{kind}Value": attribute.get(kind.lower()) for kind in kinds}
+        shown |= {f"{kind}Values": None for kind in kinds}
+        yield bad_value(path, shown if attribute else "", "exactly one value must be specified")
 
 
 def _validate_taint(taint: Object, path: str) -> FieldErrors:
@@ -280,14 +235,11 @@ def _validate_counters(name: str, holder: Object, path: str) -> FieldErrors:
     at, counters = f"{path}.counters", holder.get("counters") or {}
     if not counters:
         yield required(at)
-        return
-    yield from validate_map(
-        counters,
-        at,
-        lambda key, path: check_at(path, key, check_dns_label),
-        most=_MOST_COUNTERS,
-        longest_key=_LONGEST_LABEL,
-    )
+    elif len(counters) > _MOST_COUNTERS:
+        yield too_many(at, len(counters), _MOST_COUNTERS)
+    else:
+        for counter in counters:
+            yield from dns_label(counter, at)
 
 
 def _validate_capacity(is_shared: bool, capacity: Object, path: str) -> FieldErrors:
@@ -319,9 +271,7 @@ def _validate_values(default: str, most: str, values: Sequence[str], path: str) 
         if parse_nanos(value) > parse_nanos(most):
             yield bad_value(at, value, f"option is larger than capacity value: {most}")
 
-    yield from validate_list(
-        values, path, check, most=_MOST_REQUEST_VALUES, key=lambda each: str(_units(each))
-    )
+    yield from validate_list(values, path, check, _MOST_REQUEST_VALUES, lambda each: str(_units(each)))
     if len(values) > _MOST_REQUEST_VALUES or parse_nanos(default) not in amounts:
         yield bad_value(path, default, "default value is not valid according to the requestPolicy")
 
