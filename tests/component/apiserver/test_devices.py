@@ -19,7 +19,10 @@ Object = dict[str, Any]
 GROUP = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{GROUP}/namespaces/default/resourceclaims"
 SLICES = f"{GROUP}/resourceslices"
-NOBODY = Peer("nobody", ("system:authenticated",))
+PEERS = {"admin": ADMINISTRATOR, "nobody": Peer("nobody", ("system:authenticated",))} | {
+    name: Peer(f"system:node:{name}", ("system:nodes", "system:authenticated"))
+    for name in ("node-a", "node-b")
+}
 REQUEST = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
 DEVICE = {"driver": "gpu.example.com", "pool": "p", "device": "gpu-0"}
 ALLOCATION = {"devices": {"results": [{"request": "gpu", **DEVICE}]}}
@@ -47,7 +50,6 @@ async def test_every_step_has_the_code_that_kube_apiserver_answers_with(handler:
     wrong = []
     for step in DEVICES.steps:
         kind = step.headers.get("Content-Type", "application/json").removeprefix("application/")
-        peer = ADMINISTRATOR if step.who == "admin" else NOBODY
         code, body = await ask(
             handler,
             step.method,
@@ -55,7 +57,7 @@ async def test_every_step_has_the_code_that_kube_apiserver_answers_with(handler:
             step.payload(variables),
             kind=kind,
             accept=step.headers.get("Accept", ""),
-            peer=peer,
+            peer=PEERS[step.who],
         )
         if code != step.code:
             wrong.append((step.name, step.code, code, body.get("message")))

@@ -660,6 +660,21 @@ DEVICES.get(
 DEVICES.get("slice-by-no-node", f"{_SLICES}?fieldSelector=spec.nodeName%3D", headers=_TABLE)
 DEVICES.get("slice-by-pool", f"{_SLICES}?fieldSelector=spec.pool.name%3Da", 400)
 DEVICES.get("slice-rows", f"{_SLICES}?limit=500", headers=_TABLE)
+DEVICES.post("node-slice", _SLICES, _slice("diff-of-node-a"), who="node-a")
+DEVICES.post("node-slice-of-another", _SLICES, _slice("diff-of-node-b", nodeName="node-b"), 403, who="node-a")
+DEVICES.post(
+    "node-slice-of-all", _SLICES, _slice("diff-of-all", nodeName=None, allNodes=True), 403, who="node-a"
+)
+DEVICES.get(
+    "node-reads-its-slice",
+    f"{_SLICES}/diff-of-node-a",
+    who="node-a",
+    until=lambda body: body["kind"] == "ResourceSlice",
+)
+DEVICES.get("node-reads-another-slice", f"{_SLICES}/diff-of-node-a", 403, who="node-b")
+DEVICES.get("node-lists-its-slices", f"{_SLICES}?fieldSelector=spec.nodeName%3Dnode-b", who="node-b")
+DEVICES.get("node-lists-all-slices", _SLICES, 403, who="node-b")
+DEVICES.delete("node-deletes-its-slice", f"{_SLICES}/diff-of-node-a", who="node-a")
 
 _refused_pods: dict[str, Object] = {
     "both": {"resourceClaims": [{"name": "a", "resourceClaimName": "b", "resourceClaimTemplateName": "c"}]},
