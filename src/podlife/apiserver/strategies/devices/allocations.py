@@ -7,7 +7,7 @@ import re
 from functools import partial
 from operator import itemgetter
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, encode
 from podlife.api.defaults.fields import canonical, fill_empty
 from podlife.api.field_errors import FieldErrors, bad_value, duplicate, forbidden, required, too_many
 from podlife.apiserver.strategies.core.node_selection import validate_node_selector
@@ -93,13 +93,10 @@ def validate_claim_status(new: Object, old: Object) -> FieldErrors:
         seen.add(name)
     if consumers and allocation is None:
         yield forbidden(at, "may not be specified when `allocated` is not set")
-    elif "deletionTimestamp" in new["metadata"]:
-        known = before.get("reservedFor") or []
-        if any(each not in known for each in consumers):
-            detail = (
-                "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
-            )
-            yield forbidden(at, detail)
+    added = set(map(encode, consumers)) - set(map(encode, before.get("reservedFor") or ()))
+    if added and allocation is not None and "deletionTimestamp" in new["metadata"]:
+        detail = "while `deallocationRequested` or `deletionTimestamp` are set"
+        yield forbidden(at, f"new entries may not be added {detail}")
     if allocation is not None and before.get("allocation") is not None:
         yield from immutable("status.allocation", allocation, before["allocation"])
     elif allocation is not None:

@@ -18,7 +18,8 @@ _MOST_SELECTORS = 32
 _LONGEST_EXPRESSION = 10 * 1024
 _MOST_COST = 1_000_000
 _MOST_ATTRIBUTES = 32
-_MOST_KEPT = 1024
+# What is wrong with one may be told in a megabyte.
+_MOST_KEPT = 128
 
 
 class _Attributes(Mapping[str, CelType]):
