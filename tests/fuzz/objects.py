@@ -34,6 +34,24 @@ _WEBHOOK = {
 }
 
 # PEM, in base64.
+_SELECTED = {"cel": {"expression": "device.driver == 'gpu.example.com'"}}
+_DEVICE_CONFIG = {"opaque": {"driver": "gpu.example.com", "parameters": {"k": "v"}}}
+_DEVICE_REQUEST = {
+    "deviceClassName": "gpu",
+    "selectors": [_SELECTED],
+    "tolerations": [{"key": "k", "operator": "Exists"}],
+    "capacity": {"requests": {"memory": "1Gi"}},
+}
+_DEVICE_CLAIM = {
+    "devices": {
+        "requests": [
+            {"name": "a", "exactly": _DEVICE_REQUEST},
+            {"name": "b", "firstAvailable": [{"name": "c", **_DEVICE_REQUEST}]},
+        ],
+        "constraints": [{"requests": ["a"], "matchAttribute": "gpu.example.com/numa"}],
+        "config": [{"requests": ["a", "b/c"], **_DEVICE_CONFIG}],
+    }
+}
 _SIGNING_REQUEST = (
     "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIYk1JR0NBZ0VBTUNBeER6QU5CZ05WQkFvTUJuQmxiM0Jz"
     "WlRFTk1Bc0dBMVVFQXd3RWFtRnVaVEJaTUJNRwpCeXFHU000OUFnRUdDQ3FHU000OUF3RUhBMElBQkxYWU1OOFZINE9lbGhF"
@@ -224,6 +242,41 @@ _CONTENTS: dict[str, Object] = {
         "spec": {"attacher": "csi.example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
     },
     "volumeattributesclasses.storage.k8s.io": {"driverName": "csi.example.com", "parameters": {"k": "v"}},
+    "deviceclasses.resource.k8s.io": {
+        "spec": {
+            "selectors": [_SELECTED],
+            "config": [_DEVICE_CONFIG],
+            "extendedResourceName": "example.com/gpu",
+        }
+    },
+    "resourceclaims.resource.k8s.io": {"spec": _DEVICE_CLAIM},
+    "resourceclaimtemplates.resource.k8s.io": {
+        "spec": {"metadata": {"labels": _LABELS}, "spec": _DEVICE_CLAIM}
+    },
+    "resourceslices.resource.k8s.io": {
+        "spec": {
+            "driver": "gpu.example.com",
+            "pool": {"name": "n", "resourceSliceCount": 1, "generation": 1},
+            "nodeName": "n",
+            "devices": [
+                {
+                    "name": "gpu",
+                    "attributes": {"a": {"string": "b"}, "v": {"version": "1.0.0"}},
+                    "allowMultipleAllocations": True,
+                    "capacity": {
+                        "m": {
+                            "value": "4Gi",
+                            "requestPolicy": {"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}},
+                        }
+                    },
+                    "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
+                    "consumesCounters": [{"counterSet": "c", "counters": {"m": {"value": "1Gi"}}}],
+                    "bindingConditions": ["a"],
+                    "bindingFailureConditions": ["b"],
+                }
+            ],
+        }
+    },
     "certificatesigningrequests.certificates.k8s.io": {
         "spec": {
             "request": _SIGNING_REQUEST,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from podlife.api import protobuf, schema
+from tests.fuzz.objects import SEEDS
 from tests.kit.real_parts import Server
 
 META = {"name": "encoded", "labels": {"a": "b", "empty": ""}}
@@ -98,6 +99,11 @@ OBJECTS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "Lease": ("/apis/coordination.k8s.io/v1/namespaces/default/leases", {"spec": LEASE}),
     "Event": ("/api/v1/namespaces/default/events", EVENT),
+    **{
+        seed.resource.kind: (seed.collection, {"spec": seed.object("encoded")["spec"]})
+        for seed in SEEDS
+        if seed.resource.group == "resource.k8s.io"
+    },
     "Service": (
         "/api/v1/namespaces/default/services",
         {"spec": {"ports": [{"port": 80, "targetPort": "http"}]}},

@@ -22,6 +22,7 @@ from tests.resourcequota.stage import LIMIT_RANGES, WIDGETS, Stage
 Scenario = Callable[[Stage], AsyncIterator[None]]
 SCENARIOS: dict[str, Scenario] = {}
 LEASES = Ref("coordination.k8s.io", "v1", "leases", kind="Lease")
+RESOURCE_CLAIMS = Ref("resource.k8s.io", "v1", "resourceclaims", kind="ResourceClaim")
 SMALL = {"cpu": "100m", "memory": "64Mi"}
 TEMPLATE: Object = {
     "metadata": {"labels": {"app": "web"}},
@@ -83,6 +84,28 @@ async def any_kind_is_counted(stage: Stage) -> AsyncIterator[None]:
     await stage.delete(DEPLOYMENTS, "one")
     await stage.create(LEASES, "two")
     await stage.create(LEASES, "three")
+    yield
+
+
+@scenario
+async def devices_by_class(stage: Stage) -> AsyncIterator[None]:
+    devices = ".deviceclass.resource.k8s.io/devices"
+    hard = {f"gpu{devices}": "40", f"nic{devices}": "3", "count/resourceclaims.resource.k8s.io": "4"}
+    await stage.quota(hard=hard)
+    yield
+
+    async def claim(name: str, *requests: Object) -> None:
+        given = [{"name": f"r{index}", **each} for index, each in enumerate(requests)]
+        await stage.create(RESOURCE_CLAIMS, name, spec={"devices": {"requests": given}})
+
+    gpu, nic = {"deviceClassName": "gpu"}, {"deviceClassName": "nic"}
+    await claim("all", {"exactly": gpu | {"allocationMode": "All"}}, {"exactly": nic})
+    await claim("too-many", {"exactly": gpu | {"count": 9}})
+    options = [{"name": "a", **gpu, "count": 2}, {"name": "b", **gpu, "count": 5}, {"name": "c", **nic}]
+    await claim("options", {"firstAvailable": options}, {"exactly": gpu})
+    yield
+    await claim("another-nic", {"exactly": nic | {"count": 2}})
+    await stage.delete(RESOURCE_CLAIMS, "all")
     yield
 
 

@@ -31,6 +31,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -76,6 +77,9 @@ var roots = map[string][]any{
 	"events.k8s.io/v1":          {eventsv1.Event{}},
 	"rbac.authorization.k8s.io/v1": {
 		rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{}, rbacv1.Role{}, rbacv1.RoleBinding{},
+	},
+	"resource.k8s.io/v1": {
+		resourcev1.DeviceClass{}, resourcev1.ResourceClaim{}, resourcev1.ResourceClaimTemplate{}, resourcev1.ResourceSlice{},
 	},
 	"flowcontrol.apiserver.k8s.io/v1": {
 		flowcontrolv1.FlowSchema{}, flowcontrolv1.PriorityLevelConfiguration{},

@@ -6,6 +6,7 @@ of them one object uses, and whether a scope contains the object. Admission char
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ _REQUIRED_OF_CONTAINERS = frozenset(
 )
 _SERVICE_NAMES = frozenset({"services", "count/services", "services.nodeports", "services.loadbalancers"})
 _CLAIM_NAMES = ("persistentvolumeclaims", "requests.storage")
+_DEVICE_CLAIM_COUNT = "count/resourceclaims.resource.k8s.io"
+_CLASS_OF_DEVICES = ".deviceclass.resource.k8s.io/devices"
+_MOST_DEVICES = 32
 _STORAGE_CLASS = ".storageclass.storage.k8s.io/"
 _STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 # Kinds that were counted before `count/` existed.
@@ -281,6 +285,28 @@ def _claim_names(names: Iterable[str]) -> set[str]:
     return {name for name in names if name in own or name.endswith(per_class)}
 
 
+# Claims for devices
+
+
+def _device_claim_usage(claim: Object, now: datetime) -> Usage:
+    """Devices by class. Of alternatives, the most of each class; all of them are as many as a claim can have."""
+    devices: Counter[str] = Counter()
+    for request in claim["spec"]["devices"].get("requests") or ():
+        worst: Counter[str] = Counter()
+        for each in request.get("firstAvailable") or [request.get("exactly") or {}]:
+            count = _MOST_DEVICES if each.get("allocationMode") == "All" else each.get("count", 0)
+            worst |= Counter({f"{each.get('deviceClassName', '')}{_CLASS_OF_DEVICES}": count})
+        devices += worst
+    return {
+        _DEVICE_CLAIM_COUNT: _ONE,
+        **{name: Quantity(n * NANOS, "decimal") for name, n in devices.items()},
+    }
+
+
+def _device_claim_names(names: Iterable[str]) -> set[str]:
+    return {name for name in names if name == _DEVICE_CLAIM_COUNT or name.endswith(_CLASS_OF_DEVICES)}
+
+
 def _is_in_no_scope(selector: Object, obj: Object) -> bool:
     return False
 
@@ -308,6 +334,7 @@ _EVALUATORS = {
     "pods": Evaluator(_pod_names, _pod_usage, _pod_in_scope),
     "services": Evaluator(_SERVICE_NAMES.intersection, _service_usage),
     "persistentvolumeclaims": Evaluator(_claim_names, _claim_usage, _claim_in_scope),
+    "resourceclaims.resource.k8s.io": Evaluator(_device_claim_names, _device_claim_usage),
 }
 
 

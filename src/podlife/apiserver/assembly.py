@@ -12,6 +12,7 @@ from podlife.apiserver.admission.certificate_requester import (
     restrict_signers,
 )
 from podlife.apiserver.admission.cluster_ip_allocator import allocate_cluster_ips
+from podlife.apiserver.admission.device_access import restrict_devices
 from podlife.apiserver.admission.dynamic import DynamicAdmission
 from podlife.apiserver.admission.limit_ranger import enforce_limits, set_limit_defaults
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
@@ -90,7 +91,8 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     webhooks = WebhookDispatcher(store, call_webhook, offload, catalog.equivalents, may)
     policies = PolicyDispatcher(store, catalog.equivalents, catalog.find_kind, may)
     dynamic = DynamicAdmission(store.count, webhooks, policies, run_in_thread)
-    chain = AdmissionChain(plugins, store.get, (restrict_signers(may), enforce_limits(store)))
+    validators = (restrict_signers(may), restrict_devices(may), enforce_limits(store))
+    chain = AdmissionChain(plugins, store.get, validators)
     registry = Registry(store, clock, chain, chance, catalog, tracks_managers, dynamic, call_webhook)
     serve_definitions(registry)
     return ApiHandler(

@@ -50,6 +50,7 @@ _networking = partial(_stored, "networking.k8s.io")
 _rbac = partial(_stored, "rbac.authorization.k8s.io")
 _autoscaler = partial(_stored, "autoscaling", "HorizontalPodAutoscaler", strategies.AUTOSCALERS)
 _storage = partial(_stored, "storage.k8s.io")
+_devices = partial(_stored, "resource.k8s.io")
 _flowcontrol = partial(_stored, "flowcontrol.apiserver.k8s.io")
 _admission = partial(
     _stored, "admissionregistration.k8s.io", namespaced=False, categories=("api-extensions",)
@@ -307,6 +308,12 @@ RESOURCES: tuple[Resource, ...] = (
         **_CLUSTER,
     ),
     _stored("discovery.k8s.io", "EndpointSlice", strategies.ENDPOINT_SLICES, printers.ENDPOINT_SLICES),
+    _devices(
+        "DeviceClass", strategies.DEVICE_CLASSES, printers.DEVICE_CLASSES, plural="deviceclasses", **_CLUSTER
+    ),
+    _devices("ResourceClaim", strategies.RESOURCE_CLAIMS, printers.RESOURCE_CLAIMS, **_STATUS),
+    _devices("ResourceClaimTemplate", strategies.RESOURCE_CLAIM_TEMPLATES, printers.RESOURCE_CLAIM_TEMPLATES),
+    _devices("ResourceSlice", strategies.RESOURCE_SLICES, printers.RESOURCE_SLICES, **_CLUSTER),
     _flowcontrol("FlowSchema", strategies.FLOW_SCHEMAS, printers.FLOW_SCHEMAS, **_CLUSTER_STATUS),
     _flowcontrol(
         "PriorityLevelConfiguration",

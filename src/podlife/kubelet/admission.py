@@ -80,6 +80,9 @@ def admission_failure(
 
 def _failures(pod: Pod, node: Mapping[str, Any], taken: AllocatedResources) -> Iterator[AdmissionFailure]:
     """In upstream's order; only the first is reported."""
+    if pod["spec"].get("resourceClaims"):
+        message = "Failed to admit pod as this node cannot prepare devices for spec.resourceClaims"
+        yield AdmissionFailure("ResourceClaimsNotSupported", message)
     for message in _forbidden_sysctls(pod):
         yield AdmissionFailure("SysctlForbidden", message)
     if (pod["metadata"].get("labels") or {}).get(_OS_LABEL, _OS) != _OS:

@@ -40,6 +40,7 @@ _CATCH_UP_SECONDS = 1.0
 _ASK_AGAIN_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 _GATED = "SchedulingGated"
 _UNSCHEDULABLE = "Unschedulable"
+_NO_DEVICES = "this scheduler does not allocate devices for spec.resourceClaims"
 
 
 class Scheduler:
@@ -197,6 +198,8 @@ class Scheduler:
             return
         demand = demand_of(pod)
         try:
+            if pod.spec.resource_claims:
+                raise WaitForClaimsError(_NO_DEVICES)
             claims = self._volumes.claims_of(pod, self._users_of_claims)
         except WaitForClaimsError as error:
             self._waiting.failed(uid, _now(), is_waiting=True)

@@ -51,6 +51,7 @@ class SchedulerPodSpec(msgspec.Struct, rename="camel"):
     resources: ResourceRequirements | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     volumes: tuple[PodVolume, ...] = ()
+    resource_claims: tuple[dict[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         self.node_name = intern(self.node_name)

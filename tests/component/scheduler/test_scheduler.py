@@ -75,6 +75,19 @@ async def test_pods_are_bound_spread_and_told_of() -> None:
 
 
 @virtual_time
+async def test_a_pod_with_resource_claims_waits_and_says_why() -> None:
+    client = connect(await start())
+    await add_node(client, "a")
+    async with scheduling(client):
+        await add_pod(client, "p", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
+        await asyncio.sleep(1)
+        assert await where(client) == {"": 1}
+        why = "this scheduler does not allocate devices for spec.resourceClaims"
+        message = (await condition(client, "p"))["message"]
+        assert message.startswith(f"0/1 nodes are available: {why}. ")
+
+
+@virtual_time
 async def test_a_pod_without_room_says_why_and_goes_when_a_node_comes() -> None:
     client = connect(await start())
     await add_node(client, "a", allocatable={"cpu": "1"})

@@ -51,6 +51,7 @@ def test_groups_come_in_the_order_of_the_real_server() -> None:
         ("coordination.k8s.io", "v1"),
         ("node.k8s.io", "v1"),
         ("discovery.k8s.io", "v1"),
+        ("resource.k8s.io", "v1"),
         ("flowcontrol.apiserver.k8s.io", "v1"),
     )
 

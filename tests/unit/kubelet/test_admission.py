@@ -55,6 +55,13 @@ def test_a_full_node_says_of_what(requests: dict[str, str], others: list[Object]
     assert refusal(pod(asking(**requests)), node(), *others) == AdmissionFailure(f"OutOf{resource}", message)
 
 
+def test_a_pod_with_resource_claims_is_refused() -> None:
+    asked = pod()
+    asked["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "c"}]
+    message = "Failed to admit pod as this node cannot prepare devices for spec.resourceClaims"
+    assert refusal(asked) == AdmissionFailure("ResourceClaimsNotSupported", message)
+
+
 def test_a_resource_of_a_plugin_is_asked_only_of_a_node_that_has_it() -> None:
     wanting = pod(asking(**{"example.com/gpu": "2"}))
     assert refusal(wanting) is None

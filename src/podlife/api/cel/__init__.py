@@ -21,6 +21,7 @@ from podlife.api.cel.program import (
 )
 from podlife.api.cel.schema import escape_name, schema_type
 from podlife.api.cel.types import (
+    ANY,
     BOOL,
     DYN,
     INT,
@@ -35,6 +36,7 @@ from podlife.api.cel.types import (
 from podlife.api.cel.values import Duration, Optional, Struct, Timestamp, Uint
 
 __all__ = [
+    "ANY",
     "BOOL",
     "DYN",
     "INT",

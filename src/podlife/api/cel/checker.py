@@ -256,7 +256,7 @@ class _Checker:
                 second = ranged.parameters[0]
             case "map":
                 first, second = ranged.parameters
-            case "dyn" | "error" | "parameter":
+            case "dyn" | "error" | "parameter" if ranged.name != "any":
                 self.known.unify([DYN], [ranged])
                 first = second = DYN
             case _:

@@ -68,12 +68,13 @@ def named_types() -> Mapping[str, CelType]:
 class Environment:
     """`variables` by name. `structs` are types that expressions may construct by their names.
 
-    Upstream offers `jsonpatch` only to mutating policies; `with_json_patch` does that.
+    Upstream offers `jsonpatch` only to mutating policies, and `cel.bind` only to selectors of devices.
     """
 
     variables: Mapping[str, CelType]
     structs: Mapping[str, CelType] = field(default_factory=dict)
     with_json_patch: bool = False
+    with_bind: bool = False
 
     def overloads(self, name: str) -> tuple[Overload, ...] | None:
         if name.startswith("jsonpatch.") and not self.with_json_patch:

@@ -46,6 +46,8 @@ def display(source: str, issues: Iterable[Issue]) -> str:
 def _display_one(source: str, issue: Issue) -> str:
     if issue.position < 0:
         return f"ERROR: <input>:-1:0: {issue.message}"
+    if not source:
+        return f"ERROR: <input>:1:0: {issue.message}"
     before = source[: issue.position]
     line = before.count("\n") + 1
     column = issue.position - (before.rfind("\n") + 1)

@@ -57,9 +57,15 @@ class _Maker:
         return Comprehension(self.position, self.items(), _UNUSED, "", name, value, never, same, result)
 
 
-def expand(position: int, name: str, target: Node | None, args: list[Node]) -> Node | None:
+def expand(
+    position: int, name: str, target: Node | None, args: list[Node], *, with_bind: bool = False
+) -> Node | None:
     """The expansion, or None for any other call. Raises MacroError."""
     make = _Maker(position)
+    if with_bind and name == "bind" and len(args) == 3 and isinstance(target, Ident) and target.name == "cel":
+        if not isinstance(args[0], Ident):
+            raise MacroError(args[0].position, "cel.bind() variable names must be simple identifiers")
+        return make.bind(args[0].name, args[1], args[2])
     if target is None:
         return _has(args[0], make) if name == "has" and len(args) == 1 else None
     macro = _MACROS.get((name, len(args)))

@@ -51,12 +51,12 @@ class _SyntaxError(Exception):
     pass
 
 
-def parse(source: str) -> Node:
+def parse(source: str, *, with_bind: bool = False) -> Node:
     """Raises CelError with all that is wrong."""
     if len(source) > MAX_SOURCE:
         message = f"expression code point size exceeds limit: size: {len(source)}, limit {MAX_SOURCE}"
         raise CelError(display(source, [Issue(-1, message)]))
-    parser = _Parser(source)
+    parser = _Parser(source, with_bind)
     try:
         tree = parser.whole()
     except _SyntaxError:
@@ -67,8 +67,9 @@ def parse(source: str) -> Node:
 
 
 class _Parser:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, with_bind: bool) -> None:
         self.tokens, self.issues = tokenize(source)
+        self.with_bind = with_bind
         self.index = 0
         self.depth = 0
 
@@ -206,7 +207,7 @@ class _Parser:
         else:
             self.index += 1
         try:
-            expanded = expand(opening.position, name, target, arguments)
+            expanded = expand(opening.position, name, target, arguments, with_bind=self.with_bind)
         except MacroError as error:
             self.issues.append(Issue(error.position, str(error)))
             return Literal(opening.position, None)

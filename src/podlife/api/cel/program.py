@@ -111,7 +111,7 @@ def _read(value: Any, of: CelType) -> Any:
 def compile(source: str, environment: Environment) -> Program:  # noqa: A001 - the verb of CEL, used as `cel.compile`
     """Parse, check and plan. Raises CelError with upstream's text, one paragraph for each problem."""
     try:
-        tree = parse(source)
+        tree = parse(source, with_bind=environment.with_bind)
         issues = check(tree, environment) or validate(tree)
         if issues:
             raise CelError(display(source, issues))

@@ -49,6 +49,8 @@ def _simple(name: str) -> CelType:
 BOOL, BYTES, DOUBLE, INT, UINT, STRING = map(_simple, ("bool", "bytes", "double", "int", "uint", "string"))
 DURATION, TIMESTAMP, DYN, ERROR, NULL = map(_simple, ("duration", "timestamp", "dyn", "error", "null"))
 TYPE = _simple("type")
+# Stands for any value, as `dyn` does, but expressions cannot iterate over it.
+ANY = CelType("dyn", "any")
 SCALARS = frozenset({"bool", "double", "duration", "int", "timestamp", "uint"})
 STRUCTS = frozenset(
     {

@@ -42,6 +42,8 @@ class AdmissionRequest:
     subresource: str = ""
     new: Object | None = None
     old: Object | None = None
+    # Of the request, as authorizers know it: `patch` for an update by a patch.
+    verb: str = ""
 
     @property
     def shown_name(self) -> str:

@@ -46,6 +46,11 @@ def restrict_nodes(change: AdmissionRequest, reader: Reader) -> None:
             _check_token_request(node_name, change, reader)
         case "csinodes.storage.k8s.io" if change.name != node_name:
             raise change.forbidden("can only access CSINode with the same name as the requesting node")
+        case "resourceslices.resource.k8s.io" if change.operation in (Operation.CREATE, Operation.DELETE):
+            if _node_of(change.new or change.old or {}) != node_name:
+                verb = change.operation.lower()
+                same = "with the same NodeName as the requesting node"
+                raise change.forbidden(f"can only {verb} ResourceSlice {same}")
 
 
 def _check_pod(node_name: str, change: AdmissionRequest, reader: Reader) -> None:

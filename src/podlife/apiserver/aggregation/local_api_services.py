@@ -48,9 +48,15 @@ _GROUP_PRIORITIES = {
     "coordination.k8s.io": 16500,
     "node.k8s.io": 16300,
     "discovery.k8s.io": 16200,
+    "resource.k8s.io": 16200,
     "flowcontrol.apiserver.k8s.io": 16100,
 }
-_VERSION_PRIORITIES = {"v1.": 1, "v2.autoscaling": 30, "v1.flowcontrol.apiserver.k8s.io": 21}
+_VERSION_PRIORITIES = {
+    "v1.": 1,
+    "v2.autoscaling": 30,
+    "v1.flowcontrol.apiserver.k8s.io": 21,
+    "v1.resource.k8s.io": 21,
+}
 _VERSION_PRIORITY = 15
 _CUSTOM_PRIORITIES = (1000, 100)
 

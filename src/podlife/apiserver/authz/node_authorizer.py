@@ -202,9 +202,10 @@ class StoreNodeView:
                     return False
                 claimed = claim.get("namespace", ""), claim.get("name", "")
                 return self.is_related(node_name, "persistentvolumeclaims", *claimed)
-            case "volumeattachments":
-                attachment = self._get(Key("volumeattachments.storage.k8s.io", "", name))
-                return attachment is not None and _node_of(attachment) == node_name
+            case "volumeattachments" | "resourceslices":
+                group = "storage" if resource == "volumeattachments" else "resource"
+                found = self._get(Key(f"{resource}.{group}.k8s.io", "", name))
+                return found is not None and _node_of(found) == node_name
             case _:
                 return self._is_referenced(node_name, resource, namespace, name)
 

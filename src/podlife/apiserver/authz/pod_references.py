@@ -43,7 +43,7 @@ _PROJECTED = {
 
 
 def references(pod: Object) -> Iterator[tuple[str, str]]:
-    """Resource and name of every object in the pod's namespace that its spec refers to."""
+    """Resource and name of every object in the pod's namespace that it refers to."""
     spec = pod.get("spec") or {}
     if account := spec.get("serviceAccountName"):
         yield "serviceaccounts", account
@@ -52,6 +52,10 @@ def references(pod: Object) -> Iterator[tuple[str, str]]:
     for field in ("initContainers", "containers", "ephemeralContainers"):
         for container in spec.get(field) or ():
             yield from _of_container(container)
+    status = pod.get("status") or {}
+    claims = [*(spec.get("resourceClaims") or ()), *(status.get("resourceClaimStatuses") or ())]
+    for claim in [*claims, status.get("extendedResourceClaimStatus") or {}]:
+        yield from _named("resourceclaims", claim.get("resourceClaimName"))
     for volume in spec.get("volumes") or ():
         yield from _of_volume(volume, (pod.get("metadata") or {}).get("name", ""))
 

@@ -10,6 +10,7 @@ from podlife.apiserver.expressions.compiler import (
     Expression,
     ExpressionCompiler,
     compile_condition,
+    go_type_name,
 )
 from podlife.apiserver.expressions.environment import Declarations
 from podlife.apiserver.expressions.evaluation import Evaluation, OutOfBudgetError, meets_conditions
@@ -23,5 +24,6 @@ __all__ = [
     "ExpressionCompiler",
     "OutOfBudgetError",
     "compile_condition",
+    "go_type_name",
     "meets_conditions",
 ]

@@ -17,6 +17,7 @@ PATCH_TYPES = {"ApplyConfiguration": struct("Object"), "JSONPatch": list_of(stru
 _MOST_CONDITIONS_KEPT = 1024
 # Names that Go prints, where they are not those of the checker's messages.
 _GO_NAMES = {
+    "any": "google.protobuf.Any",
     "null": "null_type",
     "timestamp": "google.protobuf.Timestamp",
     "duration": "google.protobuf.Duration",
@@ -74,16 +75,17 @@ def _compiled(source: str, declarations: Declarations, *wanted: CelType) -> Expr
         program = cel.compile(source, declarations.environment())
     except cel.CelError as error:
         return Expression(source, problem=f"compilation failed: {error}")
-    given, known = _go_name(program.type), [_go_name(each) for each in wanted]
+    given, known = go_type_name(program.type), [go_type_name(each) for each in wanted]
     if known and given not in known:
         what = known[0] if len(known) == 1 else f"one of [{' '.join(known)}]"
         return Expression(source, problem=f"must evaluate to {what} but got {given}")
     return Expression(source, program)
 
 
-def _go_name(one: CelType) -> str:
-    name = _GO_NAMES.get(one.kind, one.name)
-    return f"{name}({', '.join(map(_go_name, one.parameters))})" if one.parameters else name
+def go_type_name(one: CelType) -> str:
+    """The name of a type as Go prints it."""
+    name = _GO_NAMES.get(one.name, one.name)
+    return f"{name}({', '.join(map(go_type_name, one.parameters))})" if one.parameters else name
 
 
 def _composed(one: CelType) -> CelType:

@@ -124,6 +124,23 @@ def _signing_request(obj: Object, now: float) -> list[Any]:
     return [name(obj), age(obj, now), signer, user, duration, shown]
 
 
+def _name_and_age(obj: Object, now: float) -> list[Any]:
+    return [name(obj), age(obj, now)]
+
+
+def _resource_claim(obj: Object, now: float) -> list[Any]:
+    status, states = obj.get("status", {}), ["deleted"] * ("deletionTimestamp" in obj["metadata"])
+    if "allocation" in status:
+        states += ["allocated", *["reserved"] * bool(status.get("reservedFor"))]
+    return [name(obj), ",".join(states) or "pending", age(obj, now)]
+
+
+def _resource_slice(obj: Object, now: float) -> list[Any]:
+    spec = obj.get("spec", {})
+    pool = spec.get("pool", {}).get("name", "")
+    return [name(obj), spec.get("nodeName", ""), spec.get("driver", ""), pool, age(obj, now)]
+
+
 CERTIFICATE_SIGNING_REQUESTS = Printer(
     columns("certificatesigningrequests.certificates.k8s.io"), _signing_request
 )
@@ -142,3 +159,7 @@ VOLUME_ATTRIBUTES_CLASSES = Printer(
     columns("volumeattributesclasses.storage.k8s.io"), _volume_attributes_class
 )
 API_SERVICES = Printer(columns("apiservices.apiregistration.k8s.io"), _api_service)
+DEVICE_CLASSES = Printer(columns("deviceclasses.resource.k8s.io"), _name_and_age)
+RESOURCE_CLAIMS = Printer(columns("resourceclaims.resource.k8s.io"), _resource_claim)
+RESOURCE_CLAIM_TEMPLATES = Printer(columns("resourceclaimtemplates.resource.k8s.io"), _name_and_age)
+RESOURCE_SLICES = Printer(columns("resourceslices.resource.k8s.io"), _resource_slice)

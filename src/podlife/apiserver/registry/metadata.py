@@ -88,7 +88,9 @@ def check_updated(scope: RequestScope, new: Object, old: Object, *, status: bool
     if status:
         errors += strategy.validate_status_update(new, old)
     else:
-        errors += strategy.validate(new) + strategy.validate_update(new, old)
+        if strategy.validates_updates_in_full:
+            errors += strategy.validate(new)
+        errors += strategy.validate_update(new, old)
     _refuse(scope, new["metadata"]["name"], errors)
 
 

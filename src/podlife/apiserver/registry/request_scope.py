@@ -111,8 +111,9 @@ class RequestScope:
         old: Object | None = None,
     ) -> AdmissionRequest:
         name = self.name if name is None else name
+        verb = "patch" if self.request.method == "PATCH" else operation.lower()
         return AdmissionRequest(
-            operation, self.user, self.resource, self.namespace, name, subresource, new, old
+            operation, self.user, self.resource, self.namespace, name, subresource, new, old, verb
         )
 
     def admission_concern(self, operation: Operation, subresource: str = "") -> Concern | None:

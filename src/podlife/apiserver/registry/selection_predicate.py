@@ -69,10 +69,12 @@ class SelectionPredicate:
             fields = parse_field_selector(query.get("fieldSelector"))
         except ValueError as error:
             raise bad_request(str(error)) from None
+        resource = scope.resource
+        kind = f" for {resource.api_version}, Kind={resource.kind}" * (resource.group == "resource.k8s.io")
         for requirement in fields.requirements:
             if requirement.path not in ("metadata.name", "metadata.namespace", *scope.resource.selectable):
                 raise bad_request(
-                    f"field label not supported: {requirement.path}"
+                    f"field label not supported{kind}: {requirement.path}"
                     if scope.resource.selectable
                     else f'"{requirement.path}" is not a known field selector: only "metadata.name", '
                     '"metadata.namespace"'

@@ -56,6 +56,9 @@ from podlife.apiserver.strategies.core.services import (
     assign_cluster_ip,
     needs_cluster_ip,
 )
+from podlife.apiserver.strategies.devices.claims import ResourceClaimStrategy, ResourceClaimTemplateStrategy
+from podlife.apiserver.strategies.devices.classes import DeviceClassStrategy
+from podlife.apiserver.strategies.devices.slices import ResourceSliceStrategy
 from podlife.apiserver.strategies.endpoint_slices import EndpointSliceStrategy
 from podlife.apiserver.strategies.flowcontrol.flow_schemas import FlowSchemaStrategy
 from podlife.apiserver.strategies.flowcontrol.priority_levels import PriorityLevelStrategy
@@ -91,6 +94,7 @@ __all__ = [
     "CUSTOM_RESOURCE_DEFINITIONS",
     "DAEMON_SETS",
     "DEPLOYMENTS",
+    "DEVICE_CLASSES",
     "ENDPOINTS",
     "ENDPOINT_SLICES",
     "EVENTS",
@@ -120,7 +124,10 @@ __all__ = [
     "PRIORITY_LEVEL_CONFIGURATIONS",
     "REPLICATION_CONTROLLERS",
     "REPLICA_SETS",
+    "RESOURCE_CLAIMS",
+    "RESOURCE_CLAIM_TEMPLATES",
     "RESOURCE_QUOTAS",
+    "RESOURCE_SLICES",
     "ROLES",
     "ROLE_BINDINGS",
     "RUNTIME_CLASSES",
@@ -198,3 +205,7 @@ NETWORK_POLICIES = NetworkPolicyStrategy()
 SERVICE_CIDRS = ServiceCIDRStrategy()
 PRIORITY_CLASSES = PriorityClassStrategy()
 RUNTIME_CLASSES = RuntimeClassStrategy()
+DEVICE_CLASSES = DeviceClassStrategy()
+RESOURCE_CLAIMS = ResourceClaimStrategy()
+RESOURCE_CLAIM_TEMPLATES = ResourceClaimTemplateStrategy()
+RESOURCE_SLICES = ResourceSliceStrategy()

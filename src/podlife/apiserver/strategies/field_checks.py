@@ -12,6 +12,7 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.api.excerpt import excerpt_json
 from podlife.api.field_errors import FieldError, bad_value, duplicate, not_supported, required, too_long
+from podlife.api.names import check_dns_subdomain
 from podlife.api.patch import go_format
 from podlife.memory import cache_values
 
@@ -23,6 +24,7 @@ MOST_EXPRESSION_BYTES = 64 * 1024
 _EXPRESSIONS = frozenset({"expression", "messageExpression", "rule", "valueExpression"})
 _LARGEST_INT32 = 2**31 - 1
 _LONGEST_IP = 64
+_LONGEST_DRIVER = 63
 # Of a difference that an error shows.
 _MOST_LINES = 20
 _LONGEST_VALUE = 300
@@ -86,6 +88,14 @@ def port_number(path: str, port: int) -> list[FieldError]:
     return [] if 1 <= port <= 65535 else [bad_value(path, port, PORT_RANGE)]
 
 
+def driver_name(path: str, name: str) -> list[FieldError]:
+    """The name of a driver, of volumes or of devices."""
+    if not name:
+        return [required(path)]
+    errors = [too_long(path, _LONGEST_DRIVER)] if len(name.encode()) > _LONGEST_DRIVER else []
+    return errors + [bad_value(path, name, problem) for problem in check_dns_subdomain(name.lower())]
+
+
 def unique(path: str, value: Hashable, seen: set[Any]) -> list[FieldError]:
     """A value that was not seen before; it is seen from now on."""
     errors = [duplicate(path, value)] if value in seen else []
@@ -130,25 +140,32 @@ def check_canonical_ip(name: str, *, prefix: bool = False) -> list[str]:
     return [] if name == str(address) else [f'must be in canonical form ("{address}")']
 
 
-def cidr_problem(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network | None, str]:
-    """The network, if it can be parsed at all, and what is wrong with it."""
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
+
+
+def parse_cidr(text: str) -> Interface | None:
+    """An address and the length of its prefix, in which Go forgives leading zeros."""
     address, slash, bits = text.partition("/")
-    plain = address
     if ":" not in address:
-        plain = ".".join(part.lstrip("0") or part[:1] for part in address.split("."))
+        address = ".".join(part.lstrip("0") or part[:1] for part in address.split("."))
+    is_plain = bits.isascii() and bits.isdigit() and "%" not in text
+    if len(text) > _LONGEST_IP + 4 or not slash or not is_plain:
+        return None
     try:
-        if (
-            len(text) > _LONGEST_IP + 4
-            or not slash
-            or not bits.isascii()
-            or not bits.isdigit()
-            or "%" in text
-        ):
-            raise ValueError
-        interface = ipaddress.ip_interface(f"{plain}/{int(bits)}")
+        return ipaddress.ip_interface(f"{address}/{int(bits)}")
     except ValueError:
+        return None
+
+
+def cidr_problem(text: str) -> tuple[Network | None, str]:
+    """The network, if it can be parsed at all, and what is wrong with it."""
+    interface = parse_cidr(text)
+    if interface is None:
         return None, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-    if plain != address or bits != str(int(bits)):
+    address, _, bits = text.partition("/")
+    has_zeros = interface.version == 4 and address != str(interface.ip)
+    if has_zeros or bits != str(int(bits)):
         return interface.network, "must not have leading 0s in IP or prefix length"
     if isinstance(interface, ipaddress.IPv6Interface) and interface.ip.ipv4_mapped is not None:
         return interface.network, "must not have an IPv4-mapped IPv6 address"

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden, required, too_long
+from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required, too_long
 from podlife.api.labels import validate_annotations, validate_labels
 from podlife.api.names import check_dns_label, check_label_key
 from podlife.apiserver.strategies.field_checks import check_at, immutable, non_negative, require_at
@@ -59,6 +59,15 @@ def validate_metadata(
     errors += non_negative("metadata.generation", meta.get("generation"))
     errors += _validate_maps_and_owners(meta) + _validate_managers(meta)
     return errors + _validate_finalizers(meta.get("finalizers") or (), qualified=qualified)
+
+
+def validate_template_metadata(meta: Object, path: str) -> FieldErrors:
+    """The metadata of objects that are made from a template: labels and annotations only."""
+    yield from validate_annotations(meta.get("annotations") or {}, f"{path}.annotations")
+    yield from validate_labels(meta.get("labels") or {}, f"{path}.labels")
+    for field in meta:
+        if field not in ("annotations", "labels"):
+            yield forbidden(f"{path}.{field}", "cannot be set")
 
 
 def _validate_managers(meta: Object) -> list[FieldError]:

@@ -80,6 +80,7 @@ SELECTABLE: Mapping[str, SelectableFields] = {
     "services": {"spec.clusterIP": _text("spec.clusterIP"), "spec.type": _text("spec.type")},
     "replicationcontrollers": {"status.replicas": _count("status.replicas")},
     "certificatesigningrequests.certificates.k8s.io": {"spec.signerName": _text("spec.signerName")},
+    "resourceslices.resource.k8s.io": {path: _text(path) for path in ("spec.driver", "spec.nodeName")},
     "jobs.batch": {"status.successful": _count("status.succeeded")},
 }
 """By the key of the resource (`pods`, `replicasets.apps`). Resources without an entry have no selectable fields of

@@ -22,6 +22,7 @@ from podlife.api.quantity import parse_nanos
 from podlife.apiserver.strategies.core.persistent_volumes import default_volume_spec, validate_inline_volume
 from podlife.apiserver.strategies.field_checks import (
     check_at,
+    driver_name,
     immutable,
     non_negative,
     one_of,
@@ -29,7 +30,6 @@ from podlife.apiserver.strategies.field_checks import (
 )
 from podlife.apiserver.strategies.strategy import Strategy, keep_field
 
-_LONGEST_DRIVER = 63
 _LONGEST_NODE_ID = 256
 _MOST_PARAMETERS = 512
 _MOST_BYTES = 256 * 1024
@@ -76,7 +76,7 @@ def _without_count(driver: Object) -> Object:
 
 def _validate_driver(path: str, driver: Object, seen: set[str]) -> FieldErrors:
     name, node_id = driver["name"], driver["nodeID"]
-    yield from _validate_driver_name(f"{path}.name", name)
+    yield from driver_name(f"{path}.name", name)
     if not node_id:
         yield required(f"{path}.nodeID")
     if len(node_id.encode()) > _LONGEST_NODE_ID:
@@ -91,16 +91,6 @@ def _validate_driver(path: str, driver: Object, seen: set[str]) -> FieldErrors:
             yield duplicate(path, key)
         keys.add(key)
         yield from check_at(path, key, check_label_key)
-
-
-def _validate_driver_name(path: str, name: str) -> FieldErrors:
-    if not name:
-        yield required(path)
-        return
-    if len(name) > _LONGEST_DRIVER:
-        yield too_long(path, _LONGEST_DRIVER)
-    for problem in check_dns_subdomain(name.lower()):
-        yield bad_value(path, name, problem)
 
 
 class StorageClassStrategy(Strategy):
@@ -306,7 +296,7 @@ class VolumeAttachmentStrategy(Strategy):
     def validate(self, obj: Object) -> list[FieldError]:
         spec, status = obj["spec"], obj["status"]
         source, path = spec["source"], "spec.source"
-        errors = [*_validate_driver_name("spec.attacher", spec.get("attacher", ""))]
+        errors = [*driver_name("spec.attacher", spec.get("attacher", ""))]
         inline, name = source.get("inlineVolumeSpec"), source.get("persistentVolumeName")
         if (inline is None) == (name is None):
             detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"

@@ -4,8 +4,9 @@ The registry owns the verbs (create, update, delete); a strategy answers the ver
 object. All methods are synchronous and perform no I/O. Objects are plain dictionaries, owned by the caller and
 changed in place.
 
-The order of a create is: `default`, admission, `prepare_create`, generic metadata checks, `validate`. The order of an
-update is: `default`, admission, `prepare_update`, generic metadata checks, `validate` and `validate_update`.
+The order of a create is: `default` and `set_times`, admission, `prepare_create`, generic metadata checks, `validate`.
+The order of an update is: `default` and `set_times`, admission, `prepare_update`, generic metadata checks, `validate`
+and `validate_update`.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class Strategy:
     returns_deleted_object = False
     # Without a propagation policy the dependents are orphaned (ReplicationController and Job).
     orphans_by_default = False
+    # An update is validated as a new object is, besides what `validate_update` says of the change.
+    validates_updates_in_full = True
     # A finalizer without a domain is an error.
     qualified_finalizers = True
     # Even a small object takes long to check: a worker thread does it.
@@ -59,6 +62,9 @@ class Strategy:
 
     def default(self, obj: Object) -> None:
         """Set defaults, as upstream's versioned defaults do."""
+
+    def set_times(self, obj: Object, now: datetime) -> None:
+        """Set times that a client left out."""
 
     def prepare_create(self, obj: Object) -> None:
         """Reset fields a creator may not set. `metadata.uid` and `creationTimestamp` are already filled in."""

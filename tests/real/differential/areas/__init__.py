@@ -6,6 +6,7 @@ from tests.real.differential.areas.cluster import NAMESPACES, NODES_AND_VOLUMES
 from tests.real.differential.areas.custom_apply import CUSTOM_APPLY, CUSTOM_MANAGERS
 from tests.real.differential.areas.custom_resources import BAD, DEFINITIONS, INSTANCES, VERSIONS
 from tests.real.differential.areas.deletion import COLLECTIONS, DELETION, FINALIZERS
+from tests.real.differential.areas.devices import DEVICES
 from tests.real.differential.areas.formats import FIELDS, TABLES
 from tests.real.differential.areas.kinds import BATCHES, PLAIN, WORKLOADS
 from tests.real.differential.areas.managers import MANAGERS, MERGES
@@ -68,6 +69,7 @@ AREAS = [
     NETWORKS,
     CLASSES,
     STORAGE,
+    DEVICES,
     CERTIFICATES,
     API_SERVICES,
 ]

@@ -504,9 +504,7 @@ def _priorities(body: Any) -> Any:
     """Of the groups and versions that both serve: kube-apiserver has more of them."""
     ours = ("v1", "v2")
     return {
-        each["metadata"]["name"]: each["spec"]
-        for each in body["items"]
-        if each["spec"]["version"] in ours and each["spec"].get("group", "") != "resource.k8s.io"
+        each["metadata"]["name"]: each["spec"] for each in body["items"] if each["spec"]["version"] in ours
     }
 
 

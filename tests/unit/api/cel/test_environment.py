@@ -156,3 +156,27 @@ def test_a_superfluous_token_before_a_negation_is_a_syntax_error() -> None:
 
 def test_a_function_may_be_named_from_the_root() -> None:
     assert cel.compile(".isIP('1.2.3.4')", cel.Environment({})).evaluate({}).value is True
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("cel.bind(x, value, x == 1)", ""),
+        ("value.field == 'a' && value.other > 3 && value.flag", ""),
+        ("value.exists(x, x == 1)", "expression of type 'any' cannot be range of a comprehension"),
+        ("cel.bind(x.y, value, true)", "cel.bind() variable names must be simple identifiers"),
+    ],
+)
+def test_values_of_any_type_are_selected_and_bound_but_not_iterated(expression: str, problem: str) -> None:
+    environment = cel.Environment({"value": cel.ANY}, with_bind=True)
+    if not problem:
+        assert cel.compile(expression, environment).type.name == "bool"
+        return
+    with pytest.raises(cel.CelError) as raised:
+        cel.compile(expression, environment)
+    assert problem in str(raised.value)
+
+
+def test_bind_is_not_known_elsewhere() -> None:
+    with pytest.raises(cel.CelError, match="undeclared reference to 'bind'"):
+        cel.compile("cel.bind(x, 1, x == 1)", cel.Environment({}))

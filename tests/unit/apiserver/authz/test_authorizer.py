@@ -282,6 +282,7 @@ async def test_a_node_is_related_to_what_its_pods_name_and_to_nothing_of_others(
             initContainers=containers,
             containers=[{"name": "c"}],
             volumes=volumes,
+            resourceClaims=[{"name": "g", "resourceClaimName": "gpu"}],
         ),
         pod("there", "n2", imagePullSecrets=[{"name": "theirs"}]),
         pod("named", "n2", nodeSelector={"nodeName": "n1"}, imagePullSecrets=[{"name": "theirs"}]),
@@ -291,12 +292,14 @@ async def test_a_node_is_related_to_what_its_pods_name_and_to_nothing_of_others(
         ),
         ("persistentvolumes", {"metadata": {"name": "free"}, "spec": {}}),
         ("volumeattachments.storage.k8s.io", {"metadata": {"name": "va"}, "spec": {"nodeName": "n1"}}),
+        ("resourceslices.resource.k8s.io", {"metadata": {"name": "rs"}, "spec": {"nodeName": "n1"}}),
     )
     needed = {
         "secrets": ["key", "all", "volume", "part", "publish", "pull"],
         "configmaps": ["map", "all", "part"],
         "persistentvolumeclaims": ["claim", "here-e"],
         "serviceaccounts": ["robot"],
+        "resourceclaims": ["gpu"],
         "pods": ["here"],
     }
     for resource, names in needed.items():
@@ -306,6 +309,8 @@ async def test_a_node_is_related_to_what_its_pods_name_and_to_nothing_of_others(
             assert not view.is_related("n1", resource, "other", name), (resource, name)
     assert view.is_related("n1", "persistentvolumes", "", "pv")
     assert view.is_related("n1", "volumeattachments", "", "va")
+    assert view.is_related("n1", "resourceslices", "", "rs")
+    assert not view.is_related("n2", "resourceslices", "", "rs")
     for resource, name in [("secrets", "theirs"), ("pods", "there"), ("pods", "gone"), ("secrets", "claim")]:
         assert not view.is_related("n1", resource, "default", name)
     for name in ("free", "gone"):

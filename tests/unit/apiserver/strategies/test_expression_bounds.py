@@ -92,3 +92,17 @@ def test_expressions_of_an_object_have_a_bound_together(key: str, path: str) -> 
     assert strategy.validate(allowed) == []
     [error] = strategy.validate(refused)
     assert str(error) == f"{path}: Too long: may not be more than {MOST_EXPRESSION_BYTES} bytes"
+
+
+def test_selectors_of_a_claim_have_a_bound_together() -> None:
+    def validate(count: int) -> list[str]:
+        selectors = [{"cel": {"expression": "true".ljust(10 * 1024)}}] * count
+        request = {"name": "a", "exactly": {"deviceClassName": "a", "selectors": selectors}}
+        claim = {"spec": {"devices": {"requests": [request]}}}
+        strategy = _ROWS["resourceclaims.resource.k8s.io"].strategy
+        strategy.default(claim)
+        return [str(error) for error in strategy.validate(claim)]
+
+    too_long = f"spec.devices.requests: Too long: may not be more than {MOST_EXPRESSION_BYTES} bytes"
+    assert validate(6) == []
+    assert validate(7) == [too_long]

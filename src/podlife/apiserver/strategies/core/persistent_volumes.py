@@ -6,7 +6,7 @@ from podlife.api.codec import Object
 from podlife.api.defaults import default_claim_spec, default_volume_source
 from podlife.api.defaults.fields import default_resource_list, drop_empty_fields, fill_empty
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, not_supported, required
-from podlife.api.labels import validate_annotations, validate_label_selector, validate_labels
+from podlife.api.labels import validate_label_selector
 from podlife.api.names import check_dns_label, check_dns_subdomain
 from podlife.api.quantity import parse_nanos
 from podlife.apiserver.strategies.core.node_selection import validate_node_selector
@@ -19,6 +19,7 @@ from podlife.apiserver.strategies.field_checks import (
     require_at,
     show_times,
 )
+from podlife.apiserver.strategies.object_meta import validate_template_metadata
 from podlife.apiserver.strategies.strategy import Strategy
 
 _ACCESS_MODES = frozenset({"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"})
@@ -36,12 +37,7 @@ _IMMUTABLE_SPEC = (
 
 
 def validate_claim_template(template: Object, path: str) -> FieldErrors:
-    meta = template.get("metadata") or {}
-    yield from validate_annotations(meta.get("annotations") or {}, f"{path}.metadata.annotations")
-    yield from validate_labels(meta.get("labels") or {}, f"{path}.metadata.labels")
-    for field in meta:
-        if field not in ("annotations", "labels"):
-            yield forbidden(f"{path}.metadata.{field}", "cannot be set")
+    yield from validate_template_metadata(template.get("metadata") or {}, f"{path}.metadata")
     yield from validate_claim_spec(template.get("spec") or {}, f"{path}.spec")
 
 

@@ -36,7 +36,7 @@ def _is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-def _is_extended(name: str) -> bool:
+def is_extended_resource(name: str) -> bool:
     if _is_native(name) or name.startswith("requests."):
         return False
     return not check_label_key(f"requests.{name}")
@@ -70,7 +70,7 @@ def validate_container_resource(path: str, name: str) -> FieldErrors:
     if "/" not in name:
         if not name.startswith(_HUGE_PAGES):
             yield bad_value(path, name, "must be a standard resource for containers")
-    elif not _is_native(name) and not _is_extended(name):
+    elif not _is_native(name) and not is_extended_resource(name):
         yield bad_value(path, name, "doesn't follow extended resource name standard")
 
 
@@ -85,7 +85,7 @@ def validate_quantity(path: str, name: str, text: str) -> FieldErrors:
     nanos = parse_nanos(text)
     if nanos < 0:
         yield bad_value(path, text, "must be greater than or equal to 0")
-    if nanos % NANOS and (name in _COUNTED or _is_extended(name)):
+    if nanos % NANOS and (name in _COUNTED or is_extended_resource(name)):
         yield bad_value(path, text, "must be an integer")
 
 
