@@ -213,7 +213,7 @@ def tell(folder: Path, runtime: str, *flags: str) -> dict[str, dict[str, str]]:
 
 def tell_in_containers() -> dict[str, dict[str, str]]:
     """The same with a containerd of its own, in the network of its pods."""
-    with containerd_daemon() as daemon:
+    with containerd_daemon(is_inside=True) as daemon:
         for name, image in images().items():
             daemon.import_image(image, name)
         flags = (f"--containerd-socket={daemon.socket}", f"--advertise-address={daemon.make_gateway()}")

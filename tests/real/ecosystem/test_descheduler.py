@@ -1,0 +1,193 @@
+"""descheduler, unmodified and with no more rights than its own manifests give it, evicts under disruption budgets.
+
+With PODLIFE_ECOSYSTEM=all the same on Kubernetes' own control plane, which must end alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit.real_parts import Server, running_part, tail, tools, write_kubeconfig
+from tests.kit.wait import until_blocking
+from tests.real.clients.pair import One, manifest
+from tests.real.conftest import require
+from tests.real.ecosystem import clusters
+
+CLUSTERS = {"podlife": clusters.podlife, "kubernetes": clusters.kubernetes}
+WANTED = list(CLUSTERS) if os.environ.get("PODLIFE_ECOSYSTEM") == "all" else ["podlife"]
+STRATEGY = "RemovePodsViolatingNodeTaints"
+POLICY = {
+    "apiVersion": "descheduler/v1alpha2",
+    "kind": "DeschedulerPolicy",
+    "profiles": [
+        {
+            "name": "leaving",
+            "pluginConfig": [{"name": "DefaultEvictor"}, {"name": STRATEGY}],
+            "plugins": {"deschedule": {"enabled": [STRATEGY]}},
+        }
+    ],
+}
+# Replicas of each Deployment, and its budget.
+APPS: dict[str, tuple[int, dict[str, int] | None]] = {
+    "guarded": (4, {"minAvailable": 3}),
+    "frozen": (2, {"maxUnavailable": 0}),
+    "free": (2, None),
+    "tolerant": (1, None),
+}
+TOLERATION = {"key": "leaving", "operator": "Exists"}
+
+
+class Descheduler:
+    """descheduler as its own service account, and kubectl in the namespace of the pods."""
+
+    def __init__(self, folder: Path, server: Server) -> None:
+        self.kubectl = One(server, "descheduled")
+        self.log = folder / "descheduler.log"
+        self.kubectl("create", "namespace", self.kubectl.namespace)
+        self.kubectl("apply", "-f", str(_module() / "kubernetes" / "base" / "rbac.yaml"))
+        token = self.kubectl("create", "token", "descheduler-sa", "--namespace=kube-system").out
+        config = write_kubeconfig(folder / "descheduler.kubeconfig", server, {"token": token})
+        policy = folder / "policy.json"
+        policy.write_text(json.dumps(POLICY))
+        self._flags = (f"--kubeconfig={config}", f"--policy-config-file={policy}", "--secure-port=0", "--v=3")
+
+    def once(self) -> str:
+        """One pass over all pods; what it logged."""
+        return self.kubectl(*self._flags, program="descheduler").err
+
+    def again_and_again(self) -> Any:
+        return running_part("descheduler", *self._flags, "--descheduling-interval=1s", log=self.log)
+
+    def pods(self, app: str = "") -> dict[str, str]:
+        """The nodes of those that are not being deleted, by name."""
+        selector = [f"--selector=app={app}"] if app else []
+        return {
+            each["metadata"]["name"]: each["spec"].get("nodeName", "")
+            for each in self.kubectl.get("pods", *selector)
+            if "deletionTimestamp" not in each["metadata"]
+        }
+
+
+@pytest.fixture(scope="module", params=WANTED)
+def descheduler(request: pytest.FixtureRequest, parts_folder: Path) -> Iterator[Descheduler]:
+    require("descheduler", "kubectl")
+    if request.param == "kubernetes":
+        require("etcd", "kube-apiserver", "kube-controller-manager")
+    folder = parts_folder / f"descheduler-{request.param}"
+    # It does nothing in a cluster of one node.
+    with CLUSTERS[request.param](folder, nodes=2) as server:
+        started = Descheduler(folder, server)
+        _settle_on(started.kubectl, "node-0")
+        yield started
+
+
+def test_a_pass_evicts_what_budgets_allow_and_nothing_more(descheduler: Descheduler) -> None:
+    kubectl = descheduler.kubectl
+    before = descheduler.pods()
+    assert set(before.values()) == {"node-0"}
+    kubectl("taint", "node", "node-0", "leaving=:NoSchedule")
+    logged = descheduler.once()
+    evicted = {app: len(before.keys() & descheduler.pods(app).keys()) for app in APPS}
+    assert evicted == {"guarded": 3, "frozen": 2, "free": 0, "tolerant": 1}, logged
+    assert "lone" in descheduler.pods(), "nothing would replace it"
+    assert "would violate the pod's disruption budget" in logged
+    assert "forbidden" not in logged
+    until_blocking(lambda: _evictions(kubectl) == {"guarded": 1, "free": 2}, "events")
+    # What replaces them waits for a node, so the budget is used up.
+    left = descheduler.pods()
+    descheduler.once()
+    assert descheduler.pods().keys() == left.keys()
+
+
+def test_passes_go_on_as_fast_as_a_budget_allows_until_the_node_is_empty(descheduler: Descheduler) -> None:
+    kubectl = descheduler.kubectl
+    fields = "{.metadata.name} {.metadata.deletionTimestamp} {.status.conditions[?(@.type=='Ready')].status}{'\\n'}"
+    watch = kubectl.start("get", "pods", "--selector=app=guarded", "--watch", "-o", f"jsonpath={fields}")
+    try:
+        with descheduler.again_and_again():
+            kubectl("uncordon", "node-1")
+            until_blocking(
+                lambda: (
+                    list(descheduler.pods("guarded").values()) == ["node-1"] * 4
+                    and not kubectl.get("pods", "--selector=app=guarded", "--field-selector=spec.nodeName=node-0")
+                ),
+                tail(descheduler.log),
+            )
+    finally:
+        watch.terminate()
+        seen, _ = watch.communicate(timeout=60)
+    assert min(_healthy(seen.splitlines())) == 3, seen
+    assert set(descheduler.pods("free").values()) == {"node-1"}
+    assert set(descheduler.pods("frozen").values()) == {"node-0"}
+
+
+def _module() -> Path:
+    """The source of descheduler, with its manifests."""
+    done = subprocess.run(
+        ["go", "mod", "download", "-json", "sigs.k8s.io/descheduler"],
+        cwd=tools().ECOSYSTEM["descheduler"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
+    return Path(json.loads(done.stdout)["Dir"])
+
+
+def _settle_on(kubectl: One, node: str) -> None:
+    """All pods run on one node, and budgets know them."""
+    kubectl("cordon", "node-1")
+    for name, (replicas, budget) in APPS.items():
+        kubectl("create", "-f", "-", stdin=manifest(*_app(name, replicas, budget)))
+    container = {"name": "c", "image": "i"}
+    lone = {"metadata": {"name": "lone"}, "spec": {"nodeName": node, "containers": [container]}}
+    kubectl("create", "-f", "-", stdin=manifest({"apiVersion": "v1", "kind": "Pod", **lone}))
+    kubectl("wait", "pod/lone", "--for=condition=Ready", "--timeout=180s")
+    for name, (replicas, budget) in APPS.items():
+        kubectl.wait_for(f"deployment/{name}", "{.status.availableReplicas}", str(replicas))
+        if budget:
+            kubectl.wait_for(f"pdb/{name}", "{.status.currentHealthy}", str(replicas))
+
+
+def _app(name: str, replicas: int, budget: dict[str, int] | None) -> Iterator[dict[str, Any]]:
+    labels = {"app": name}
+    pod: dict[str, Any] = {"containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": 1}
+    if name == "tolerant":
+        pod["tolerations"] = [TOLERATION]
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    yield {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+    if budget:
+        spec = {"selector": {"matchLabels": labels}, **budget}
+        yield {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+
+
+def _evictions(kubectl: One) -> dict[str, int]:
+    """Events of descheduler, counted by what the pods are of."""
+    found: dict[str, int] = {}
+    for event in kubectl.get("events.events.k8s.io", f"--field-selector=reason={STRATEGY}"):
+        app = event["regarding"]["name"].partition("-")[0]
+        found[app] = found.get(app, 0) + 1
+    return found
+
+
+def _healthy(lines: list[str]) -> Iterator[int]:
+    """How many pods were healthy after each change, once all had been listed."""
+    ready: dict[str, bool] = {}
+    for line in lines:
+        name, *rest = line.split()
+        ready[name] = rest == ["True"]
+        if len(ready) >= 4:
+            yield sum(ready.values())
