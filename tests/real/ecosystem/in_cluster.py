@@ -1,4 +1,4 @@
-"""Programs as Deployments of `podlife up`, each with the service account and the roles of its manifests and nothing more.
+"""Programs as Deployments of `podlife up`, each with the service account and roles of its manifests and nothing more.
 
 podlife's collector and its Job controller replace those of `up`, which runs without them here, so that what they do is
 theirs; beside them an operator written with kopf. With containers all of it happens in the network of the pods: this
@@ -94,18 +94,23 @@ class InCluster:
             "exec", f"deployment/{deployment}", "--", sys.executable, "-c", _READ, path
         ).out.strip()
 
-    def who(self, resource: str, name: str, *verbs: str) -> str:
+    def who(self, resource: str, name: str, verb: str) -> str:
         """The users whose requests succeeded, from the audit log; of a subresource as RESOURCE/SUBRESOURCE."""
-        lines = (self._up.data / "audit" / "audit.log").read_text().splitlines()
-        users = {
+        # The log is written a moment after the response.
+        until_blocking(lambda: bool(self._users(resource, name, verb)), f"{verb} {resource} {name}")
+        return " ".join(sorted(self._users(resource, name, verb)))
+
+    def _users(self, resource: str, name: str, verb: str) -> set[str]:
+        # Its last line may be incomplete.
+        lines = (self._up.data / "audit" / "audit.log").read_text().split("\n")[:-1]
+        return {
             event["user"]["username"]
             for event in map(json.loads, lines)
-            if event["verb"] in verbs and event["responseStatus"]["code"] < 300
+            if event["verb"] == verb and event["responseStatus"]["code"] < 300
             for item in [event.get("objectRef") or {}]
             if "/".join(filter(None, (item.get("resource"), item.get("subresource")))) == resource
             and item.get("name") == name
         }
-        return " ".join(sorted(users))
 
 
 def _as_process(pod: dict[str, Any]) -> None:
@@ -136,17 +141,14 @@ def collector(cluster: InCluster) -> dict[str, str]:
     cluster.install(ROOT / "deploy" / "gc", change)
     kubectl = cluster.namespace("default")
     ended = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "kopf:1", "command": ["true"]}]}
-    for name, spec in {"older": ended, "orphan": {**ended, "nodeName": "gone"}, "newer": ended}.items():
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    pods = {"older": ended, "orphan": {**ended, "nodeName": "gone"}, "newer": ended}
+    for name, collected in {"older": "", "orphan": "orphan", "newer": "older"}.items():
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": pods[name]}
         kubectl("create", "-f", "-", stdin=manifest(pod))
-        until_blocking(
-            lambda name=name: (
-                kubectl.is_gone("pod", name)
-                or kubectl.get("pod", name)["status"]["phase"] == "Succeeded"
-            ),
-            name,
-        )
-    until_blocking(lambda: kubectl.is_gone("pod", "older"), "older")
+        if collected != name:
+            kubectl.wait_for(f"pod/{name}", "{.status.phase}", "Succeeded")
+        if collected:
+            kubectl("wait", f"pod/{collected}", "--for=delete", "--timeout=180s")
     return {
         "left": " ".join(each["metadata"]["name"] for each in kubectl.get("pods")),
         "orphan deleted by": cluster.who("pods", "orphan", "delete"),
@@ -166,8 +168,10 @@ def controllers(cluster: InCluster) -> dict[str, str]:
     kubectl = cluster.namespace("default")
     kubectl("create", "job", "once", "--image=kopf:1", "--", "true")
     kubectl("wait", "job/once", "--for=condition=Complete", "--timeout=180s")
+    [pod] = kubectl.get("pods", "--selector=job-name=once")
     return {
-        "status written by": cluster.who("jobs/status", "once", "patch", "update"),
+        # Its finalizer was removed when it had been counted.
+        "pod written by": cluster.who("pods", pod["metadata"]["name"], "patch"),
         "jobs": cluster.read(SYSTEM, "podlife-controllers", "/apis/batch/v1/jobs"),
         "metrics": cluster.read(SYSTEM, "podlife-controllers", "/metrics"),
     }
@@ -188,9 +192,7 @@ def operator(cluster: InCluster) -> dict[str, str]:
     return {
         **said,
         "status written by": cluster.who("greetings/status", "a", "patch"),
-        "greetings": cluster.read(
-            "greeter", "greeter", "/apis/example.com/v1/namespaces/greeter/greetings"
-        ),
+        "greetings": cluster.read("greeter", "greeter", "/apis/example.com/v1/namespaces/greeter/greetings"),
         "elsewhere": cluster.read("greeter", "greeter", "/apis/example.com/v1/namespaces/default/greetings"),
     }
 

@@ -116,7 +116,9 @@ def test_passes_go_on_as_fast_as_a_budget_allows_until_the_node_is_empty(desched
             until_blocking(
                 lambda: (
                     list(descheduler.pods("guarded").values()) == ["node-1"] * 4
-                    and not kubectl.get("pods", "--selector=app=guarded", "--field-selector=spec.nodeName=node-0")
+                    and not kubectl.get(
+                        "pods", "--selector=app=guarded", "--field-selector=spec.nodeName=node-0"
+                    )
                 ),
                 tail(descheduler.log),
             )

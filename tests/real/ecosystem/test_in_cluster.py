@@ -34,7 +34,7 @@ OUTCOME = {
         "scope",
     },
     "controllers": {
-        "status written by": CONTROLLERS,
+        "pod written by": CONTROLLERS,
         "jobs": "JobList",
         "metrics": f'forbidden: User "{CONTROLLERS}" cannot get path "/metrics"',
     },
