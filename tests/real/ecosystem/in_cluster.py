@@ -1,8 +1,8 @@
 """Programs as Deployments of `podlife up`, each with the service account and roles of its manifests and nothing more.
 
 podlife's collector and its Job controller replace those of `up`, which runs without them here, so that what they do is
-theirs; beside them an operator written with kopf. With containers all of it happens in the network of the pods: this
-module is also a program, which prints what came of it as JSON.
+theirs; beside them an operator written with kopf, and the Job of descheduler. With containers all of it happens in the
+network of the pods: this module is also a program, which prints what came of it as JSON.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from tests.kit.wait import until_blocking
 from tests.real.clients.pair import Command, One, manifest
 from tests.real.containerd.daemon import containerd_daemon
 from tests.real.containerd.image import Image, make_image
+from tests.real.ecosystem.descheduler import is_ready, policy
+from tests.real.ecosystem.descheduler import sources as descheduler_sources
 
 SYSTEM = "podlife-system"
 # All but what runs in pods.
@@ -53,7 +55,12 @@ def images() -> dict[str, Image]:
     run = f'#!/bin/sh\nexec {sys.executable} "$@"\n'.encode()
     added = {"bin/python": run, "bin/podlife": run.replace(b' "$@"', b' -m podlife "$@"')}
     image = make_image(part("busybox-static"), entrypoint=["/bin/podlife"], added=added)
-    return {"docker.io/library/podlife:0.1.0": image, "docker.io/library/kopf:1": image}
+    evicting = make_image(part("busybox-static"), user="1000", added={"bin/descheduler": part("descheduler")})
+    return {
+        "docker.io/library/podlife:0.1.0": image,
+        "docker.io/library/kopf:1": image,
+        "registry.k8s.io/descheduler/descheduler:v0.36.0": evicting,
+    }
 
 
 class InCluster:
@@ -63,30 +70,43 @@ class InCluster:
         ca_file = up.data / "pki" / "ca.crt"
         self._server = Server("127.0.0.1", up.port, ca_file, up.kubeconfig, up.data, up.pid, up.log, {})
         self._up = up
-        self._runtime = runtime
+        self.is_process = runtime == "process"
 
     def namespace(self, name: str) -> One:
         return One(self._server, name)
 
     def install(self, base: Path, change: Callable[[dict[str, Any]], None] = lambda _: None) -> None:
-        """Apply a kustomization as it is, but for its Deployment, which runs what this machine has."""
-        kubectl = self.namespace("default")
-        objects = list(yaml.safe_load_all(kubectl("kustomize", str(base)).out))
-        for each in objects:
-            if each["kind"] == "Deployment":
-                pod = each["spec"]["template"]["spec"]
-                if self._runtime == "process":
+        """A Deployment, which runs what this machine has, and all that comes with it."""
+        names = []
+
+        def adapt(item: dict[str, Any]) -> None:
+            if item["kind"] == "Deployment":
+                names.append((item["metadata"]["namespace"], item["metadata"]["name"]))
+                pod = item["spec"]["template"]["spec"]
+                if self.is_process:
                     # Replicas would share the machine's ports.
-                    each["spec"]["replicas"] = 1
+                    item["spec"]["replicas"] = 1
                     _as_process(pod)
                 else:
                     _with_python(pod)
                 change(pod["containers"][0])
-                where = each["metadata"]
+
+        self.apply(base, adapt)
+        [(namespace, name)] = names
+        self.wait(namespace, "rollout", "status", f"deployment/{name}")
+
+    def apply(self, base: Path, adapt: Callable[[dict[str, Any]], None]) -> None:
+        """The objects of a kustomization, each adapted."""
+        kubectl = self.namespace("default")
+        objects = list(yaml.safe_load_all(kubectl("kustomize", str(base)).out))
+        for each in objects:
+            adapt(each)
         kubectl("apply", "-f", "-", stdin=manifest(*objects))
-        installed = self.namespace(where["namespace"])
-        said = installed.run(Command(("rollout", "status", f"deployment/{where['name']}", "--timeout=180s")))
-        assert said.code == 0, f"{said.text}\n{installed('describe', 'pods').out}\n{self._up.logs()}"
+
+    def wait(self, namespace: str, *command: str) -> None:
+        kubectl = self.namespace(namespace)
+        said = kubectl.run(Command((*command, "--timeout=180s")))
+        assert said.code == 0, f"{said.text}\n{kubectl('describe', 'pods').out}\n{self._up.logs()}"
 
     def read(self, namespace: str, deployment: str, path: str) -> str:
         """What a pod of the Deployment gets when it reads this path as itself."""
@@ -197,7 +217,44 @@ def operator(cluster: InCluster) -> dict[str, str]:
     }
 
 
-STORIES = (collector, controllers, operator)
+def descheduler(cluster: InCluster) -> dict[str, str]:
+    """descheduler's own Job evicts what the budget allows, of pods for which there is no other node."""
+    kubectl = cluster.namespace("leaving")
+    kubectl("create", "namespace", "leaving")
+    kubectl("create", "deployment", "web", "--replicas=0", "--image=kopf:1", "--", "sleep", "3600")
+    where = {
+        "spec": {"nodeSelector": {"kubernetes.io/hostname": "node-0"}, "terminationGracePeriodSeconds": 1}
+    }
+    patch = json.dumps({"spec": {"replicas": 3, "template": where}})
+    kubectl("patch", "deployment", "web", "-p", patch)
+    kubectl("create", "pdb", "web", "--selector=app=web", "--min-available=2")
+    kubectl.wait_for("pdb/web", "{.status.currentHealthy}", "3")
+    before = {each["metadata"]["name"] for each in kubectl.get("pods")}
+    kubectl("taint", "node", "node-0", "leaving=:NoSchedule")
+    cluster.apply(descheduler_sources() / "kubernetes" / "job", _descheduler_of(cluster))
+    cluster.wait("kube-system", "wait", "job/descheduler-job", "--for=condition=Complete")
+    left = {each["metadata"]["name"] for each in kubectl.get("pods") if is_ready(each)}
+    [evicted] = before - left
+    return {
+        "ready": str(len(left)),
+        "evicted by": cluster.who("pods/eviction", evicted, "create"),
+    }
+
+
+def _descheduler_of(cluster: InCluster) -> Callable[[dict[str, Any]], None]:
+    def adapt(item: dict[str, Any]) -> None:
+        if item["kind"] == "ConfigMap":
+            item["data"]["policy.yaml"] = json.dumps(policy("leaving"))
+        elif item["kind"] == "Job" and cluster.is_process:
+            [container] = item["spec"]["template"]["spec"]["containers"]
+            container["command"] = [str(part("descheduler"))]
+            container["args"] += ["--secure-port=0"]
+            del container["livenessProbe"], container["securityContext"]
+
+    return adapt
+
+
+STORIES = (collector, controllers, operator, descheduler)
 
 
 @contextmanager

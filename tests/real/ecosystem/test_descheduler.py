@@ -7,33 +7,21 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kit.real_parts import Server, running_part, tail, tools, write_kubeconfig
+from tests.kit.real_parts import Server, running_part, tail, write_kubeconfig
 from tests.kit.wait import until_blocking
 from tests.real.clients.pair import One, manifest
 from tests.real.conftest import require
 from tests.real.ecosystem import clusters
+from tests.real.ecosystem.descheduler import STRATEGY, policy, sources
 
 CLUSTERS = {"podlife": clusters.podlife, "kubernetes": clusters.kubernetes}
 WANTED = list(CLUSTERS) if os.environ.get("PODLIFE_ECOSYSTEM") == "all" else ["podlife"]
-STRATEGY = "RemovePodsViolatingNodeTaints"
-POLICY = {
-    "apiVersion": "descheduler/v1alpha2",
-    "kind": "DeschedulerPolicy",
-    "profiles": [
-        {
-            "name": "leaving",
-            "pluginConfig": [{"name": "DefaultEvictor"}, {"name": STRATEGY}],
-            "plugins": {"deschedule": {"enabled": [STRATEGY]}},
-        }
-    ],
-}
 # Replicas of each Deployment, and its budget.
 APPS: dict[str, tuple[int, dict[str, int] | None]] = {
     "guarded": (4, {"minAvailable": 3}),
@@ -51,12 +39,17 @@ class Descheduler:
         self.kubectl = One(server, "descheduled")
         self.log = folder / "descheduler.log"
         self.kubectl("create", "namespace", self.kubectl.namespace)
-        self.kubectl("apply", "-f", str(_module() / "kubernetes" / "base" / "rbac.yaml"))
+        self.kubectl("apply", "-f", str(sources() / "kubernetes" / "base" / "rbac.yaml"))
         token = self.kubectl("create", "token", "descheduler-sa", "--namespace=kube-system").out
         config = write_kubeconfig(folder / "descheduler.kubeconfig", server, {"token": token})
-        policy = folder / "policy.json"
-        policy.write_text(json.dumps(POLICY))
-        self._flags = (f"--kubeconfig={config}", f"--policy-config-file={policy}", "--secure-port=0", "--v=3")
+        policy_file = folder / "policy.json"
+        policy_file.write_text(json.dumps(policy(self.kubectl.namespace)))
+        self._flags = (
+            f"--kubeconfig={config}",
+            f"--policy-config-file={policy_file}",
+            "--secure-port=0",
+            "--v=3",
+        )
 
     def once(self) -> str:
         """One pass over all pods; what it logged."""
@@ -128,19 +121,6 @@ def test_passes_go_on_as_fast_as_a_budget_allows_until_the_node_is_empty(desched
     assert min(_healthy(seen.splitlines())) == 3, seen
     assert set(descheduler.pods("free").values()) == {"node-1"}
     assert set(descheduler.pods("frozen").values()) == {"node-0"}
-
-
-def _module() -> Path:
-    """The source of descheduler, with its manifests."""
-    done = subprocess.run(
-        ["go", "mod", "download", "-json", "sigs.k8s.io/descheduler"],
-        cwd=tools().ECOSYSTEM["descheduler"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=600,
-    )
-    return Path(json.loads(done.stdout)["Dir"])
 
 
 def _settle_on(kubectl: One, node: str) -> None:

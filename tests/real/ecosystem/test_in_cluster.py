@@ -1,5 +1,5 @@
-"""podlife's own collector and controllers, and a kopf operator, as Deployments of `podlife up`: each does its work with
-the roles of its manifests, and is refused what they do not give.
+"""podlife's own collector and controllers, a kopf operator and descheduler in pods of `podlife up`: each does its work
+with the roles of its manifests, and is refused what they do not give.
 
 With PODLIFE_ECOSYSTEM=all in containers, too.
 """
@@ -46,18 +46,22 @@ OUTCOME = {
         "elsewhere": f'greetings.example.com is forbidden: User "{GREETER}" cannot list resource "greetings" in API '
         'group "example.com" in the namespace "default"',
     },
+    "descheduler": {
+        "ready": "2",
+        "evicted by": "system:serviceaccount:kube-system:descheduler-sa",
+    },
 }
 
 
 def test_processes_do_what_their_roles_allow(tmp_path: Path) -> None:
-    require("kubectl")
+    require("kubectl", "descheduler")
 
     assert tell(tmp_path, "process") == OUTCOME
 
 
 @pytest.mark.skipif(os.environ.get("PODLIFE_ECOSYSTEM") != "all", reason="`make ecosystem` runs this one too")
 def test_containers_do_what_their_roles_allow() -> None:
-    require("kubectl")
+    require("kubectl", "descheduler")
     require_containerd()
 
     assert tell_in_containers() == OUTCOME
