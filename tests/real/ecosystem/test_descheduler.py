@@ -85,7 +85,6 @@ def test_a_pass_evicts_what_budgets_allow_and_nothing_more(descheduler: Deschedu
     kubectl = descheduler.kubectl
     before = descheduler.pods()
     assert set(before.values()) == {"node-0"}
-    kubectl("taint", "node", "node-0", "leaving=:NoSchedule")
     logged = descheduler.once()
     evicted = {app: len(before.keys() & descheduler.pods(app).keys()) for app in APPS}
     assert evicted == {"guarded": 3, "frozen": 2, "free": 0, "tolerant": 1}, logged
@@ -124,7 +123,7 @@ def test_passes_go_on_as_fast_as_a_budget_allows_until_the_node_is_empty(desched
 
 
 def _settle_on(kubectl: One, node: str) -> None:
-    """All pods run on one node, and budgets know them."""
+    """All pods run on one node, which most of them must leave, and budgets know them."""
     kubectl("cordon", "node-1")
     for name, (replicas, budget) in APPS.items():
         kubectl("create", "-f", "-", stdin=manifest(*_app(name, replicas, budget)))
@@ -136,6 +135,7 @@ def _settle_on(kubectl: One, node: str) -> None:
         kubectl.wait_for(f"deployment/{name}", "{.status.availableReplicas}", str(replicas))
         if budget:
             kubectl.wait_for(f"pdb/{name}", "{.status.currentHealthy}", str(replicas))
+    kubectl("taint", "node", node, "leaving=:NoSchedule")
 
 
 def _app(name: str, replicas: int, budget: dict[str, int] | None) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,5 @@
 """podlife's own collector and controllers, a kopf operator and descheduler in pods of `podlife up`: each does its work
-with the roles of its manifests, and is refused what they do not give.
-
-With PODLIFE_ECOSYSTEM=all in containers, too.
+with the roles of its manifests, and is refused what they do not give. As processes and as containers.
 """
 
 from __future__ import annotations
@@ -59,7 +57,6 @@ def test_processes_do_what_their_roles_allow(tmp_path: Path) -> None:
     assert tell(tmp_path, "process") == OUTCOME
 
 
-@pytest.mark.skipif(os.environ.get("PODLIFE_ECOSYSTEM") != "all", reason="`make ecosystem` runs this one too")
 def test_containers_do_what_their_roles_allow() -> None:
     require("kubectl", "descheduler")
     require_containerd()
