@@ -82,16 +82,14 @@ def descheduler(request: pytest.FixtureRequest, parts_folder: Path) -> Iterator[
 
 
 def test_a_pass_evicts_what_budgets_allow_and_nothing_more(descheduler: Descheduler) -> None:
-    kubectl = descheduler.kubectl
     before = descheduler.pods()
     assert set(before.values()) == {"node-0"}
     logged = descheduler.once()
-    evicted = {app: len(before.keys() & descheduler.pods(app).keys()) for app in APPS}
-    assert evicted == {"guarded": 3, "frozen": 2, "free": 0, "tolerant": 1}, logged
+    kept = {app: len(before.keys() & descheduler.pods(app).keys()) for app in APPS}
+    assert kept == {"guarded": 3, "frozen": 2, "free": 0, "tolerant": 1}, logged
     assert "lone" in descheduler.pods(), "nothing would replace it"
     assert "would violate the pod's disruption budget" in logged
     assert "forbidden" not in logged
-    until_blocking(lambda: _evictions(kubectl) == {"guarded": 1, "free": 2}, "events")
     # What replaces them waits for a node, so the budget is used up.
     left = descheduler.pods()
     descheduler.once()
@@ -114,11 +112,13 @@ def test_passes_go_on_as_fast_as_a_budget_allows_until_the_node_is_empty(desched
                 ),
                 tail(descheduler.log),
             )
+            # Events are sent in the background, and a pass that ends at once may lose its own.
+            until_blocking(lambda: _evictions(kubectl, "guarded") >= 3, "events")
     finally:
         watch.terminate()
         seen, _ = watch.communicate(timeout=60)
-    assert min(_healthy(seen.splitlines())) == 3, seen
-    assert set(descheduler.pods("free").values()) == {"node-1"}
+    assert min(_healthy(seen.splitlines())) >= 3, seen
+    until_blocking(lambda: list(descheduler.pods("free").values()) == ["node-1"] * 2, "free")
     assert set(descheduler.pods("frozen").values()) == {"node-0"}
 
 
@@ -156,13 +156,10 @@ def _app(name: str, replicas: int, budget: dict[str, int] | None) -> Iterator[di
         }
 
 
-def _evictions(kubectl: One) -> dict[str, int]:
-    """Events of descheduler, counted by what the pods are of."""
-    found: dict[str, int] = {}
-    for event in kubectl.get("events.events.k8s.io", f"--field-selector=reason={STRATEGY}"):
-        app = event["regarding"]["name"].partition("-")[0]
-        found[app] = found.get(app, 0) + 1
-    return found
+def _evictions(kubectl: One, app: str) -> int:
+    """How many pods of the Deployment have an event of descheduler."""
+    events = kubectl.get("events.events.k8s.io", f"--field-selector=reason={STRATEGY}")
+    return len({name for each in events if (name := each["regarding"]["name"]).startswith(f"{app}-")})
 
 
 def _healthy(lines: list[str]) -> Iterator[int]:
