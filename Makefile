@@ -74,7 +74,7 @@ conformance-api: $(REAL) ## the chapter sig-api-machinery of Kubernetes' conform
 conformance-apps: $(REAL) ## the chapters sig-apps, sig-cli, sig-auth, sig-scheduling, sig-instrumentation, sig-architecture and ResourceQuota of it
 	$(BIN)/python -m tests.real.conformance --chapter apps $(ARGS)
 
-ecosystem: $(REAL) real-parts ## software of others: Helm, cert-manager, kopf, all of controller-runtime's suites (an hour, with what it builds)
+ecosystem: $(REAL) real-parts ## software of others: Helm, cert-manager, descheduler, kopf, operators in pods, all of controller-runtime's suites (an hour, with what it builds)
 	PODLIFE_ECOSYSTEM=all $(PYTEST) -q tests/real/ecosystem $(ARGS)
 
 chaos: $(STAMP) ## a thousand seeds of disturbances in a whole cluster, under virtual time

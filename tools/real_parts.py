@@ -71,7 +71,7 @@ _USUAL_SUITES = tuple(
 )
 KUBERNETES = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 # Software that others run on Kubernetes, each of a module of its own and of exactly that version.
-ECOSYSTEM = {"helm": MODULE / "helm", "cert-manager": MODULE / "cert-manager"}
+ECOSYSTEM = {name: MODULE / name for name in ("helm", "cert-manager", "descheduler")}
 BROWSER = "chromium"
 PARTS = (*KUBERNETES, CEL, *ECOSYSTEM, *DEBIAN, BROWSER, *CONFORMANCE, *_USUAL_SUITES)
 # A cold build takes about 25 minutes on two cores; a machine that needs longer than this has another problem.
@@ -268,6 +268,7 @@ def build_command(part: str, output: Path) -> list[str]:
         "sample-apiserver": "k8s.io/sample-apiserver",
         "helm": "helm.sh/helm/v4/cmd/helm",
         "cert-manager": ".",
+        "descheduler": "sigs.k8s.io/descheduler/cmd/descheduler",
         CEL: "./cel",
         **{name: f"sigs.k8s.io/controller-runtime/pkg/{package}" for name, package in SUITES.items()},
     }

@@ -47,6 +47,7 @@ def make_image(
     *,
     entrypoint: Sequence[str] = ("/bin/sleep", "1000000"),
     command: Sequence[str] = (),
+    user: str = "",
     added: Mapping[str, Path | bytes] | None = None,
     links: Mapping[str, str] | None = None,
 ) -> Image:
@@ -67,7 +68,12 @@ def make_image(
     config = {
         "architecture": _ARCHITECTURES[platform.machine()],
         "os": "linux",
-        "config": {"Env": ["PATH=/bin"], "Entrypoint": list(entrypoint), "Cmd": list(command)},
+        "config": {
+            "Env": ["PATH=/bin"],
+            "Entrypoint": list(entrypoint),
+            "Cmd": list(command),
+            "User": user,
+        },
         "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
     }
     configured = json.dumps(config).encode()

@@ -49,21 +49,21 @@ class Podlife(ComponentProcess):
 
 
 @contextmanager
-def kubernetes(folder: Path) -> Iterator[Server]:
-    """etcd, kube-apiserver and kube-controller-manager, with a simulated node."""
+def kubernetes(folder: Path, nodes: int = 1) -> Iterator[Server]:
+    """etcd, kube-apiserver and kube-controller-manager, with simulated nodes."""
     others = ["controllers", "run", "--controllers=scheduler,local-path-provisioner", "--no-leader-elect"]
     with (
         kube_apiserver(folder / "kube") as server,
         controller_manager(folder, server, CONTROLLERS, f"--root-ca-file={server.ca_file}"),
         running(Podlife(folder, server, others, "running: ")),
-        running(Podlife(folder, server, ["sim", "--name=node"], " ready")),
+        running(Podlife(folder, server, ["sim", "--name=node", f"--nodes={nodes}"], " ready")),
     ):
         yield server
 
 
 @contextmanager
-def podlife(folder: Path) -> Iterator[Server]:
-    """`podlife up`, with a simulated node."""
-    with running_up(folder, "--runtime=sim", "--nodes=1", "--no-ui") as up:
+def podlife(folder: Path, nodes: int = 1) -> Iterator[Server]:
+    """`podlife up`, with simulated nodes."""
+    with running_up(folder, "--runtime=sim", f"--nodes={nodes}", "--no-ui") as up:
         ca_file = up.data / "pki" / "ca.crt"
         yield Server("127.0.0.1", up.port, ca_file, up.kubeconfig, folder, up.pid, up.log, {})
