@@ -220,6 +220,19 @@ class Admitter:
             self.take(pod)
         return failure
 
+    def admitted(self, uid: str) -> NodePod | None:
+        """The pod as it was admitted or last resized."""
+        return self._pods.get(uid)
+
+    def resize(self, pod: NodePod) -> AdmissionFailure | None:
+        """Allocate other resources to an admitted pod, if they fit beside all other pods."""
+        held = self._pods[pod.uid]
+        self._taken.remove(held)
+        failure = admission_failure(pod, self._node(), self._taken)
+        self._pods[pod.uid] = pod if failure is None else held
+        self._taken.add(self._pods[pod.uid])
+        return failure
+
     def take(self, pod: NodePod) -> None:
         """Allocate without a check, for a pod that already runs (HC-17)."""
         if pod.uid not in self._pods:
