@@ -32,7 +32,7 @@ class Cgroups:
         """The cgroups a supervisor must create, with their values; empty for a container without resources. One with
         any has those of CPU and memory, so that they can be set while it is running."""
         wanted = _values(resources, is_v2=self.version == 2)
-        is_resizable = bool(wanted["cpu"] or wanted["memory"])
+        is_resizable = any(wanted[each] and each in self.parents for each in ("cpu", "memory"))
         by_folder: dict[Path, dict[str, str]] = {}
         for controller, values in wanted.items():
             if controller in self.parents and (values or (is_resizable and controller != "pids")):
