@@ -52,7 +52,8 @@ def reported_allocation(pod: NodePod) -> NodePod:
         held = {"requests": found.get("allocatedResources"), "limits": limits}
         return {**wanted, **{side: _held(wanted.get(side), each or {}) for side, each in held.items()}}
 
-    return _with_resources(pod, {each["name"]: resources(each) for each in _containers(pod)})
+    whole = pod["spec"].get("resources") or {}
+    return _with_resources(pod, {each["name"]: resources(each) for each in _containers(pod)}, whole)
 
 
 def _held(wanted: Mapping[str, Any] | None, held: Mapping[str, Any]) -> Object:
@@ -64,20 +65,28 @@ def _containers(pod: Pod) -> list[Container]:
     return [*init_containers_of(pod), *containers_of(pod)]
 
 
-def _with_resources(pod: NodePod, resources: Mapping[str, Object], **whole: Any) -> NodePod:
-    def with_own(container: Container) -> Object:
-        held = {side: each for side, each in resources[container["name"]].items() if each}
-        return {**container, "resources": held}
+def _with_resources(pod: NodePod, resources: Mapping[str, Object], whole: Mapping[str, Any]) -> NodePod:
+    """`resources` are those of containers, by name; `whole` are those of the pod, or nothing."""
 
-    is_same = all(with_own(each)["resources"] == (each.get("resources") or {}) for each in _containers(pod))
-    if is_same and all(pod["spec"].get(key) == each for key, each in whole.items()):
+    def with_own(container: Container) -> Object:
+        return {**container, "resources": _non_empty(resources[container["name"]])}
+
+    is_same = all(
+        _non_empty(resources[each["name"]]) == _non_empty(each.get("resources")) for each in _containers(pod)
+    )
+    if is_same and _non_empty(whole) == _non_empty(pod["spec"].get("resources")):
         return pod
     lists = {
         key: [with_own(each) for each in pod["spec"][key]]
         for key in ("containers", "initContainers")
         if pod["spec"].get(key)
     }
-    return NodePod({**pod, "spec": {**pod["spec"], **lists, **whole}})
+    level = {"resources": whole} if whole or "resources" in pod["spec"] else {}
+    return NodePod({**pod, "spec": {**pod["spec"], **lists, **level}})
+
+
+def _non_empty(resources: Mapping[str, Any] | None) -> Object:
+    return {side: each for side, each in (resources or {}).items() if each}
 
 
 @dataclass(slots=True)
@@ -123,9 +132,7 @@ class AllocationManager:
         resources = {each["name"]: each.get("resources") or {} for each in _containers(held)}
         if any(each["name"] not in resources for each in _containers(pod)):
             return pod
-        level = held["spec"].get("resources")
-        whole = {"resources": level} if level is not None or "resources" in pod["spec"] else {}
-        return _with_resources(pod, resources, **whole)
+        return _with_resources(pod, resources, held["spec"].get("resources") or {})
 
     def conditions(self, uid: str) -> list[Object]:
         resize = self._resizes.get(uid, _Resize())

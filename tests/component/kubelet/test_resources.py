@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from podlife.client import NODES, PODS, PatchType
@@ -181,3 +182,18 @@ async def test_sidecars_and_init_containers_are_resized(world: NodeWorld) -> Non
         lambda each: all(one["resources"] == LARGE for one in each["status"]["initContainerStatuses"])
     )
     assert resized["status"]["phase"] == "Pending"
+
+
+@on_a_node
+async def test_resources_of_a_whole_pod_are_resized(world: NodeWorld) -> None:
+    await world.running(pod(resources={"requests": {"cpu": "100m"}, "limits": {"cpu": "200m"}}))
+    patch = {"spec": {"resources": {"limits": {"cpu": "300m"}}}}
+    await world.client.patch(PODS, "web", patch, "default", type=PatchType.MERGE, subresource="resize")
+
+    async def reasons() -> list[str]:
+        return [reason for reason, *_ in await world.events() if reason.startswith("Resize")]
+
+    async with asyncio.timeout(120):
+        while await reasons() != ["ResizeStarted", "ResizeCompleted"]:
+            await asyncio.sleep(0.05)
+    assert resize_conditions(await world.get()) == []

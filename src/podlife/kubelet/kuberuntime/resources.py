@@ -11,11 +11,10 @@ from podlife.api.quantity import Quantity, parse_nanos
 from podlife.kubelet.pod_fields import Container
 from podlife.kubelet.runtime import ContainerStatus, Resources
 
-# What can be resized: side, name, field of `Resources`, nanos of one unit, notation.
+# What runtimes enforce: side, name, field of `Resources`, nanos of one unit, notation.
 _FIELDS = (
     ("requests", "cpu", "cpu_request_millis", 10**6, "decimal"),
     ("limits", "cpu", "cpu_limit_millis", 10**6, "decimal"),
-    ("requests", "memory", "memory_request_bytes", 10**9, "binary"),
     ("limits", "memory", "memory_limit_bytes", 10**9, "binary"),
 )
 
@@ -31,7 +30,8 @@ class ContainerResize:
 def resources_of(container: Container) -> Resources:
     resources = container.get("resources") or {}
     return Resources(
-        **{field: _amount(resources.get(side) or {}, name, unit) for side, name, field, unit, _ in _FIELDS}
+        **{field: _amount(resources.get(side) or {}, name, unit) for side, name, field, unit, _ in _FIELDS},
+        memory_request_bytes=_amount(resources.get("requests") or {}, "memory", 10**9),
     )
 
 
@@ -42,28 +42,29 @@ def _amount(amounts: Mapping[str, Any], name: str, nanos_per_unit: int) -> int |
 
 def resize_of(container: Container, known: ContainerStatus) -> ContainerResize | None:
     """What the container needs to have its resources; None if it has them or is not running."""
+    if not known.is_running:
+        return None
     actual = known.config.resources
     wanted = replace(resources_of(container), pids_limit=actual.pids_limit)
-    if not known.is_running or wanted == actual:
-        return None
     changed = {name for _, name, field, *_ in _FIELDS if getattr(wanted, field) != getattr(actual, field)}
+    if actual.memory_request_bytes not in (None, wanted.memory_request_bytes):
+        changed.add("memory")
     needs_restart = any(
         each.get("resourceName") in changed and each.get("restartPolicy") == "RestartContainer"
         for each in container.get("resizePolicy") or ()
     )
-    return ContainerResize(wanted, needs_restart)
+    # Nothing enforces a memory request: in place, a new one is in effect at once.
+    is_same = replace(wanted, memory_request_bytes=actual.memory_request_bytes) == actual
+    return None if is_same and not needs_restart else ContainerResize(wanted, needs_restart)
 
 
 def reported_resources(container: Container, known: ContainerStatus) -> Object:
     """The container's resources, with those that the runtime has while it is running."""
-    shown: Object = {key: dict(each) if key != "claims" else each for key, each in _sides(container)}
+    resources = container.get("resources") or {}
+    shown: Object = {key: dict(each) if key != "claims" else each for key, each in resources.items()}
     wanted = resources_of(container)
     for side, name, field, unit, style in _FIELDS if known.is_running else ():
         actual = getattr(known.config.resources, field)
         if side in shown and actual is not None and actual != getattr(wanted, field):
             shown[side][name] = str(Quantity(actual * unit, style))
     return shown
-
-
-def _sides(container: Container) -> list[tuple[str, Any]]:
-    return list((container.get("resources") or {}).items())

@@ -65,8 +65,10 @@ class StateReader:
         status = container_status(raw)
         if status is None:
             raise NotFoundInRuntimeError(f"container {container_id} does not belong to this kubelet")
-        known = self._containers.get(status.id, status).config.resources
-        status = _with_resources(status, reported_resources(raw, known))
+        # What this kubelet has requested counts, even if the daemon rounds it.
+        kept = self._containers.get(status.id)
+        own = status.config.resources
+        status = _with_resources(status, kept.config.resources if kept else reported_resources(raw, own))
         self._containers[status.id] = status
         self._state.observe_container(observed_container(raw))
         return status

@@ -153,7 +153,7 @@ def linux_resources(wanted: Resources) -> Any:
 
 
 def reported_resources(raw: Any, known: Resources) -> Resources:
-    """The resources of a container by its status; `known` are those that were last requested. What CRI does not
+    """The resources of a container by its status; `known` are those that it was created with. What CRI does not
     represent, and every value if the daemon reports none, stays as it is known."""
     linux = raw.resources.linux
     wanted = linux_resources(known)
