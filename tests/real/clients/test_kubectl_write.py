@@ -263,7 +263,6 @@ def test_resize_by_patch_and_by_edit(pair: Pair, tmp_path: Path) -> None:
     assert found["metadata"]["generation"] == 3
     pair("get", "pod", "web", "--subresource", "resize")
     pair("patch", "pod", "web", "--subresource", "resize", "-p", change(limits=None, requests=None), code=1)
-    pair("patch", "pod", "web", "-p", change(requests={"cpu": "160m"}), code=1)
 
 
 def script(folder: Path, substitution: str) -> str:
