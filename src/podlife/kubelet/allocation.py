@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from podlife.api.codec import Object
@@ -23,14 +22,7 @@ from podlife.kubelet.kuberuntime.resources import resize_of
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_events import PodEvents
-from podlife.kubelet.pod_fields import (
-    Container,
-    Pod,
-    condition_of,
-    containers_of,
-    init_containers_of,
-    status_by_name,
-)
+from podlife.kubelet.pod_fields import Container, Pod, containers_of, init_containers_of, status_by_name
 from podlife.kubelet.status.conditions import condition
 
 _PENDING, _IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
@@ -52,8 +44,8 @@ def reported_allocation(pod: NodePod) -> NodePod:
         held = {"requests": found.get("allocatedResources"), "limits": limits}
         return {**wanted, **{side: _held(wanted.get(side), each or {}) for side, each in held.items()}}
 
-    whole = pod["spec"].get("resources") or {}
-    return _with_resources(pod, {each["name"]: resources(each) for each in _containers(pod)}, whole)
+    own = {each["name"]: resources(each) for each in _containers(pod)}
+    return _with_resources(pod, own, pod["spec"].get("resources"))
 
 
 def _held(wanted: Mapping[str, Any] | None, held: Mapping[str, Any]) -> Object:
@@ -65,36 +57,26 @@ def _containers(pod: Pod) -> list[Container]:
     return [*init_containers_of(pod), *containers_of(pod)]
 
 
-def _with_resources(pod: NodePod, resources: Mapping[str, Object], whole: Mapping[str, Any]) -> NodePod:
-    """`resources` are those of containers, by name; `whole` are those of the pod, or nothing."""
-
-    def with_own(container: Container) -> Object:
-        return {**container, "resources": _non_empty(resources[container["name"]])}
-
+def _with_resources(pod: NodePod, own: Mapping[str, Any], whole: Mapping[str, Any] | None) -> NodePod:
+    """`own` are the resources of containers, by name; `whole` are those of the pod, if any."""
+    spec = pod["spec"]
     is_same = all(
-        _non_empty(resources[each["name"]]) == _non_empty(each.get("resources")) for each in _containers(pod)
+        _non_empty(own[each["name"]]) == _non_empty(each.get("resources")) for each in _containers(pod)
     )
-    if is_same and _non_empty(whole) == _non_empty(pod["spec"].get("resources")):
+    if is_same and _non_empty(whole) == _non_empty(spec.get("resources")):
         return pod
-    lists = {
-        key: [with_own(each) for each in pod["spec"][key]]
+    changed: Object = {
+        key: [{**each, "resources": _non_empty(own[each["name"]])} for each in spec[key]]
         for key in ("containers", "initContainers")
-        if pod["spec"].get(key)
+        if spec.get(key)
     }
-    level = {"resources": whole} if whole or "resources" in pod["spec"] else {}
-    return NodePod({**pod, "spec": {**pod["spec"], **lists, **level}})
+    if whole or "resources" in spec:
+        changed["resources"] = whole or {}
+    return NodePod({**pod, "spec": {**spec, **changed}})
 
 
 def _non_empty(resources: Mapping[str, Any] | None) -> Object:
     return {side: each for side, each in (resources or {}).items() if each}
-
-
-@dataclass(slots=True)
-class _Resize:
-    """Its conditions, as they are reported."""
-
-    pending: Object | None = None
-    in_progress: Object | None = None
 
 
 class AllocationManager:
@@ -107,17 +89,18 @@ class AllocationManager:
         events: PodEvents,
         sync: Callable[[str], None],
     ) -> None:
+        self.admitter = admitter
         # Set when all pods of the node are known: earlier, resources that are in use would look free.
         self.is_enabled = False
-        # Deferred resizes are evaluated again after a while, should the node have grown.
-        self._retries = DueQueue()
-        self.admitter = admitter
         self._find = find
         self._events = events
         self._sync = sync
-        self._resizes: dict[str, _Resize] = {}
+        # Conditions of resizes, by UID and type.
+        self._conditions: dict[str, dict[str, Object]] = {}
         # UIDs, in order of their requests.
         self._pending: dict[str, None] = {}
+        # Deferred resizes are evaluated again after a while, should the node have grown.
+        self._retries = DueQueue()
 
     async def run(self) -> None:
         while True:
@@ -129,30 +112,29 @@ class AllocationManager:
         held = self.admitter.admitted(pod.uid)
         if held is None or held["spec"] is pod["spec"]:
             return pod
-        resources = {each["name"]: each.get("resources") or {} for each in _containers(held)}
+        resources = {each["name"]: each.get("resources") for each in _containers(held)}
         if any(each["name"] not in resources for each in _containers(pod)):
             return pod
-        return _with_resources(pod, resources, held["spec"].get("resources") or {})
+        return _with_resources(pod, resources, held["spec"].get("resources"))
 
     def conditions(self, uid: str) -> list[Object]:
-        resize = self._resizes.get(uid, _Resize())
-        return [each for each in (resize.pending, resize.in_progress) if each is not None]
+        found = self._conditions.get(uid, {})
+        return [found[each] for each in (_PENDING, _IN_PROGRESS) if each in found]
 
     def add(self, pod: NodePod) -> None:
         """For a pod that was admitted: go on where an earlier kubelet was."""
-        status = pod.get("status") or {}
-        pending, in_progress = (condition_of(status, each) for each in (_PENDING, _IN_PROGRESS))
-        if pending is not None or in_progress is not None:
-            self._resizes[pod.uid] = _Resize(_untimed(pending), _untimed(in_progress))
+        for each in (pod.get("status") or {}).get("conditions") or ():
+            if each["type"] in (_PENDING, _IN_PROGRESS):
+                untimed = {key: value for key, value in each.items() if not key.startswith("last")}
+                self._conditions.setdefault(pod.uid, {})[each["type"]] = untimed
         self.update(pod)
 
     def update(self, pod: NodePod) -> None:
         """The spec is new: evaluate whether it can be allocated."""
         if self.allocated(pod) is pod:
+            # A resize may have been taken back.
             self._pending.pop(pod.uid, None)
-            if resize := self._resizes.get(pod.uid):
-                # A resize that was taken back.
-                resize.pending = None
+            self._conditions.get(pod.uid, {}).pop(_PENDING, None)
         else:
             self._pending[pod.uid] = None
             self.retry()
@@ -165,8 +147,8 @@ class AllocationManager:
         self._pending = dict.fromkeys(pod.uid for pod in pods)
         for pod in sorted(pods, key=self._urgency):
             before = self.conditions(pod.uid)
-            is_allocated = self._evaluate(pod)
-            if is_allocated or before != self.conditions(pod.uid):
+            self._evaluate(pod)
+            if before != self.conditions(pod.uid):
                 self._sync(pod.uid)
 
     def _urgency(self, pod: NodePod) -> tuple[bool, int, bool]:
@@ -176,54 +158,42 @@ class AllocationManager:
         is_guaranteed = (pod.get("status") or {}).get("qosClass") == "Guaranteed"
         return is_growing, -int(pod["spec"].get("priority") or 0), not is_guaranteed
 
-    def _evaluate(self, pod: NodePod) -> bool:
-        """Whether the resize is now allocated."""
+    def _evaluate(self, pod: NodePod) -> None:
         uid = pod.uid
         if self.admitter.admitted(uid) is None or self.allocated(pod) is pod:
-            self._pending.pop(uid, None)
-            return False
-        resize = self._resizes.setdefault(uid, _Resize())
+            del self._pending[uid]
+            return
+        conditions = self._conditions.setdefault(uid, {})
+        before = conditions.pop(_PENDING, {})
         failure = self.admitter.resize(pod)
         if failure is None:
             del self._pending[uid]
             self._retries.forget(uid)
-            resize.pending, resize.in_progress = None, condition(pod, _IN_PROGRESS, True)
+            conditions[_IN_PROGRESS] = condition(pod, _IN_PROGRESS, True)
             self._event(pod, "ResizeStarted", "Pod resize started")
-            return True
+            return
         self._retries.put(uid, asyncio.get_running_loop().time() + _RETRY_SECONDS)
-        before, resize.pending = resize.pending, condition(pod, _PENDING, True, "Deferred", failure.message)
-        if before is None or _identity(before) != _identity(resize.pending):
-            text = f"Pod resize {failure.reason}"
-            self._event(pod, "ResizeDeferred", text, error=failure.message, is_warning=True)
-        return False
+        pending = conditions[_PENDING] = condition(pod, _PENDING, True, "Deferred", failure.message)
+        if any(before.get(key) != pending.get(key) for key in ("reason", "observedGeneration")):
+            self._event(pod, "ResizeDeferred", f"Pod resize {failure.reason}", error=failure.message)
 
     def observe(self, pod: NodePod, observed: ObservedPod) -> None:
         """Whether the containers have what is allocated; `pod` has its allocated resources."""
-        resize = self._resizes.get(pod.uid)
         known = observed.newest
-        if any(
-            (newest := known.get(each["name"])) is not None and resize_of(each, newest) is not None
-            for each in _containers(pod)
-        ):
-            resize = self._resizes.setdefault(pod.uid, _Resize())
-            resize.in_progress = resize.in_progress or condition(pod, _IN_PROGRESS, True)
-        elif resize is not None and (done := resize.in_progress) is not None:
-            resize.in_progress = None
-            generation = done.get("observedGeneration")
-            self._event(pod, "ResizeCompleted", "Pod resize completed", generation=generation)
+        conditions = self._conditions.get(pod.uid, {})
+        if any(each["name"] in known and resize_of(each, known[each["name"]]) for each in _containers(pod)):
+            conditions = self._conditions.setdefault(pod.uid, conditions)
+            conditions.setdefault(_IN_PROGRESS, condition(pod, _IN_PROGRESS, True))
+        elif (done := conditions.pop(_IN_PROGRESS, None)) is not None:
+            self._event(pod, "ResizeCompleted", "Pod resize completed", done)
 
     def fail(self, pod: NodePod, message: str) -> None:
         """The runtime could not make the resize; it is tried again."""
-        resize = self._resizes.setdefault(pod.uid, _Resize())
-        failed = condition(pod, _IN_PROGRESS, True, "Error", message)
-        if resize.in_progress is not None:
-            failed["observedGeneration"] = resize.in_progress.get("observedGeneration")
-        if failed != resize.in_progress:
-            resize.in_progress = failed
-            generation = failed.get("observedGeneration")
-            self._event(
-                pod, "ResizeError", "Pod resize error", generation=generation, error=message, is_warning=True
-            )
+        conditions = self._conditions.setdefault(pod.uid, {})
+        before = conditions.get(_IN_PROGRESS, condition(pod, _IN_PROGRESS, True))
+        conditions[_IN_PROGRESS] = failed = {**before, "reason": "Error", "message": message}
+        if failed != before:
+            self._event(pod, "ResizeError", "Pod resize error", failed, error=message)
 
     def release(self, uid: str) -> None:
         """Its containers have ended."""
@@ -232,45 +202,30 @@ class AllocationManager:
 
     def keep_only(self, is_wanted: Callable[[str], bool]) -> None:
         self.admitter.keep_only(is_wanted)
-        for uid in [each for each in self._resizes if not is_wanted(each)]:
-            del self._resizes[uid]
+        for uid in [each for each in self._conditions if not is_wanted(each)]:
+            del self._conditions[uid]
             self._retries.forget(uid)
 
     def _event(
-        self,
-        pod: NodePod,
-        reason: str,
-        text: str,
-        *,
-        generation: int | None = None,
-        error: str = "",
-        is_warning: bool = False,
+        self, pod: NodePod, reason: str, text: str, of: Mapping[str, Any] | None = None, *, error: str = ""
     ) -> None:
-        summary: Object = {
-            key: [{"name": each["name"], "resources": _sorted(each.get("resources"))} for each in containers]
-            for key, containers in (
-                ("initContainers", init_containers_of(pod)),
-                ("containers", containers_of(pod)),
-            )
-            if containers
+        """In upstream's form. `of` is the condition whose generation counts, else it is the pod's."""
+        lists = {"initContainers": init_containers_of(pod), "containers": containers_of(pod)}
+        generation = (of or {}).get("observedGeneration") or pod["metadata"].get("generation") or 0
+        summary = {
+            **{
+                key: [_summary(each) for each in containers]
+                for key, containers in lists.items()
+                if containers
+            },
+            "generation": generation,
+            **({"error": error} if error else {}),
         }
-        summary["generation"] = generation or pod["metadata"].get("generation") or 0
-        if error:
-            summary["error"] = error
         message = json.dumps(summary, separators=(",", ":"), ensure_ascii=False)
-        self._events.pod(pod, reason, f"{text}: {message}", is_warning=is_warning)
+        self._events.pod(pod, reason, f"{text}: {message}", is_warning=bool(error))
 
 
-def _sorted(resources: Mapping[str, Any] | None) -> Object:
-    """As Go encodes it."""
-    found = resources or {}
-    return {side: dict(sorted(found[side].items())) for side in ("limits", "requests") if found.get(side)}
-
-
-def _untimed(found: Mapping[str, Any] | None) -> Object | None:
-    times = ("lastTransitionTime", "lastProbeTime")
-    return None if found is None else {key: each for key, each in found.items() if key not in times}
-
-
-def _identity(of: Object) -> tuple[Any, Any]:
-    return of.get("reason"), of.get("observedGeneration")
+def _summary(container: Container) -> Object:
+    found = _non_empty(container.get("resources"))
+    resources = {side: dict(sorted(found[side].items())) for side in ("limits", "requests") if side in found}
+    return {"name": container["name"], "resources": resources}

@@ -80,14 +80,6 @@ def _preferred(term: dict[str, Any]) -> NodeRequirement:
     return NodeRequirement({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}})
 
 
-def resources_of(pod: SchedulerPod) -> tuple[Any, ...]:
-    """Everything that its requests are computed from."""
-    spec, status = pod.spec, pod.status
-    reported = (*status.container_statuses, *status.init_container_statuses)
-    pending = pod.condition("PodResizePending")
-    return spec.containers, spec.init_containers, spec.resources, reported, pending and pending.reason
-
-
 def demand_of(pod: SchedulerPod) -> Demand:
     spec = pod.spec
     requests = _Requests(pod)

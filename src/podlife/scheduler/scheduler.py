@@ -19,7 +19,7 @@ from podlife.client import NODES, POD_DISRUPTION_BUDGETS, PODS, DeleteOptions, P
 from podlife.controller import ControlPlane
 from podlife.errors import ApiError, ConflictError, NotFoundError, PodlifeError, UnreachableError
 from podlife.informer import Informer
-from podlife.scheduler.demand import Demand, demand_of, resources_of
+from podlife.scheduler.demand import Demand, demand_of
 from podlife.scheduler.node_cache import NodeCache
 from podlife.scheduler.nominator import Nominator
 from podlife.scheduler.preemption import DISRUPTION_TARGET, PREEMPTED, Candidate, Preemption
@@ -122,9 +122,11 @@ class Scheduler:
 
     def _is_resized(self, pod: SchedulerPod, old: SchedulerPod) -> bool:
         """Whether other requests count for it now."""
-        if resources_of(pod) == resources_of(old):
-            return False
-        return self._nodes.requests_of(pod.metadata.uid) not in (None, demand_of(pod).requests)
+        has_changed = (pod.spec, pod.status) != (old.spec, old.status)
+        return has_changed and self._nodes.requests_of(pod.metadata.uid) not in (
+            None,
+            demand_of(pod).requests,
+        )
 
     def _note_nomination(self, pod: SchedulerPod, old: SchedulerPod | None) -> None:
         """A nomination that is not written yet is newer than an empty one that has not changed."""

@@ -55,13 +55,6 @@ RESIZE.post(
 )
 RESIZE.post("best-effort", PODS, pod("best-effort"))
 RESIZE.get("get", f"{PODS}/p/resize")
-RESIZE.get(
-    "table",
-    f"{PODS}/p/resize",
-    406,
-    headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"},
-    pick=lambda body: body["reason"],
-)
 RESIZE.get("get-missing", f"{PODS}/none/resize", 404)
 RESIZE.post("post", f"{PODS}/p/resize", pod("p"), 405)
 RESIZE.delete("delete", f"{PODS}/p/resize", code=405)

@@ -6,7 +6,7 @@ resizes a node can make is for admission (`admission/pod_resize`) and for the no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from podlife.api.codec import Object
@@ -21,31 +21,29 @@ _SIDES = ("requests", "limits")
 _MUTABLE = ("cpu", "memory")
 
 
-def resized_spec(wanted: Object, old: Object) -> Object:
-    """The old spec with the resources and resize policies of `wanted`. A list with other containers stays as it is
-    wanted, for validation to reject it."""
-    spec = dict(old)
-    keep_field(spec, wanted, "resources")
-    for field in _LISTS:
-        if field in old:
-            spec[field] = _with_resources(wanted[field], old[field])
-    return spec
-
-
 def has_other_counts(wanted: Object, old: Object) -> bool:
     """Whether containers were added or removed."""
     return any(len(wanted.get(field, ())) != len(old.get(field, ())) for field in _LISTS)
 
 
-def _with_resources(wanted: list[Object], old: list[Object]) -> list[Object]:
-    if [each.get("name") for each in wanted] != [each.get("name") for each in old]:
-        return wanted
-    merged: list[Object] = []
-    for after, before in zip(wanted, old, strict=True):
-        container = {**before, "resources": after.get("resources") or {}}
-        keep_field(container, after, "resizePolicy")
-        merged.append(container)
-    return merged
+def resized_spec(wanted: Object, old: Object) -> Object:
+    """The old spec with the resources and resize policies of `wanted`, which has as many containers. A list with other
+    names stays as it is wanted, for validation to reject it."""
+    spec = dict(old)
+    keep_field(spec, wanted, "resources")
+    for field in _LISTS:
+        pairs = _pairs(field, wanted, old)
+        if any(after.get("name") != before.get("name") for after, before in pairs):
+            spec[field] = wanted[field]
+        elif pairs:
+            spec[field] = [{**before, "resources": after.get("resources") or {}} for after, before in pairs]
+            for merged, (after, _) in zip(spec[field], pairs, strict=True):
+                keep_field(merged, after, "resizePolicy")
+    return spec
+
+
+def _pairs(field: str, new: Object, old: Object) -> list[tuple[Object, Object]]:
+    return list(zip(new.get(field, ()), old.get(field, ()), strict=True))
 
 
 def unresizable(old: Object) -> list[FieldError]:
@@ -107,19 +105,14 @@ def _validate_pod_level(new: Mapping[str, Any] | None, old: Mapping[str, Any] | 
 
 
 def _validate_order(field: str, new: Object, old: Object) -> FieldErrors:
-    after, before = new.get(field, ()), old.get(field, ())
-    if len(after) != len(before):
+    if len(new.get(field, ())) != len(old.get(field, ())):
         yield forbidden(f"spec.{field}", f"{field} may not be added or removed on resize")
         return
-    for index, (mine, theirs) in enumerate(zip(after, before, strict=True)):
+    for index, (mine, theirs) in enumerate(_pairs(field, new, old)):
         if mine.get("name") != theirs.get("name"):
             yield forbidden(
                 f"spec.{field}[{index}].name", f"{field} may not be renamed or reordered on resize"
             )
-
-
-def _pairs(field: str, new: Object, old: Object) -> Sequence[tuple[Object, Object]]:
-    return list(zip(new.get(field, ()), old.get(field, ()), strict=True))
 
 
 def _validate_removal(new: Object, old: Object, path: str, noun: str) -> FieldErrors:
@@ -153,10 +146,7 @@ def _is_only_resized(new: Object, old: Object) -> bool:
 def _validate_init_container(new: Object, old: Object, path: str) -> FieldErrors:
     if not _is_only_resized(new, old):
         yield forbidden(path, "only cpu and memory resources for init or sidecar containers are mutable")
-    if new.get("restartPolicy") != "Always" and new != old:
-        for policy in new.get("resizePolicy", ()):
-            if policy.get("restartPolicy") == "RestartContainer":
-                yield forbidden(
-                    path,
-                    "non-sidecar init containers with a resize policy of RestartContainer cannot be resized",
-                )
+    policies = [each.get("restartPolicy") for each in new.get("resizePolicy", ())]
+    if new.get("restartPolicy") != "Always" and new != old and "RestartContainer" in policies:
+        detail = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+        yield from [forbidden(path, detail)] * policies.count("RestartContainer")
