@@ -83,9 +83,8 @@ def validate_resize(new: Object, old: Object) -> FieldErrors:
 
 def _is_supported(status: Object) -> bool:
     """Whether the node reports the resources of running containers, as all that can resize do."""
-    running = (
-        each for each in status.get("containerStatuses", ()) if (each.get("state") or {}).get("running")
-    )
+    statuses = status.get("containerStatuses", ())
+    running = (each for each in statuses if (each.get("state") or {}).get("running") is not None)
     return "resources" in next(running, {"resources": {}})
 
 
