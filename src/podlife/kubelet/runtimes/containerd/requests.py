@@ -136,10 +136,9 @@ def _mounts(record: ContainerRecord) -> list[Any]:
 
 
 def linux_resources(wanted: Resources) -> Any:
-    resources = message("LinuxContainerResources")()
-    if wanted.cpu_request_millis is not None:
-        shares = wanted.cpu_request_millis * 1024 // 1000
-        resources.cpu_shares = min(max(shares, _MIN_SHARES), _MAX_SHARES)
+    # As upstream: a container that requests no CPU has the least of it while others need it.
+    shares = (wanted.cpu_request_millis or wanted.cpu_limit_millis or 0) * 1024 // 1000
+    resources = message("LinuxContainerResources")(cpu_shares=min(max(shares, _MIN_SHARES), _MAX_SHARES))
     if wanted.cpu_limit_millis is not None:
         resources.cpu_period = _CPU_PERIOD_MICROSECONDS
         quota = math.ceil(wanted.cpu_limit_millis * _CPU_PERIOD_MICROSECONDS / 1000)
@@ -162,7 +161,9 @@ def reported_resources(raw: Any, known: Resources) -> Resources:
         return known
     return replace(
         known,
-        cpu_request_millis=math.ceil(linux.cpu_shares * 1000 / 1024) or None,
+        cpu_request_millis=math.ceil(linux.cpu_shares * 1000 / 1024)
+        if linux.cpu_shares > _MIN_SHARES
+        else None,
         cpu_limit_millis=max(linux.cpu_quota, 0) * 1000 // (linux.cpu_period or _CPU_PERIOD_MICROSECONDS)
         or None,
         memory_limit_bytes=max(linux.memory_limit_in_bytes, 0) or None,
