@@ -28,7 +28,7 @@ _MESSAGE = re.compile(r"^message (\w+)\s*\{([^{}]*)\}", re.MULTILINE)
 _FIELD = re.compile(
     r"(repeated\s+)?(map\s*<\s*string\s*,\s*string\s*>|\w+)\s+(\w+)\s*=\s*(\d+)(?:\s*\[[^\]]*\])?"
 )
-_SCALARS = ("", "bool", "int32", "uint32", "int64", "bytes")
+_SCALARS = ("", "bool", "int32", "uint32", "int64", "uint64", "bytes")
 _WIDTH = 118
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
+from typing import Any
 
 from podlife.api.quantity import parse_nanos
 
@@ -50,6 +51,24 @@ def add_up(
     total.update({key: asked[key] - total[key] for key in _POD_LEVEL if key in asked})
     total.update(amounts(overhead))
     return {key: value for key, value in total.items() if value}
+
+
+def pod_requests(pod: Mapping[str, Any]) -> dict[str, int]:
+    """The total resource requests of a plain pod object."""
+    spec = pod["spec"]
+    return add_up(
+        (
+            (_requests(each), each.get("restartPolicy") == "Always")
+            for each in spec.get("initContainers") or ()
+        ),
+        (_requests(each) for each in spec.get("containers") or ()),
+        whole=_requests(spec),
+        overhead=spec.get("overhead"),
+    )
+
+
+def _requests(of: Mapping[str, Any]) -> Quantities | None:
+    return (of.get("resources") or {}).get("requests")
 
 
 def clash(one: HostPort, other: HostPort) -> bool:

@@ -18,6 +18,7 @@ from podlife.apiserver.admission.limit_ranger import enforce_limits, set_limit_d
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.admission.node_restriction import restrict_nodes
 from podlife.apiserver.admission.node_taint import taint_new_node
+from podlife.apiserver.admission.pod_resize import validate_pod_resize
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
 from podlife.apiserver.admission.policies import PolicyDispatcher
 from podlife.apiserver.admission.role_escalation import prevent_escalation
@@ -91,7 +92,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     webhooks = WebhookDispatcher(store, call_webhook, offload, catalog.equivalents, may)
     policies = PolicyDispatcher(store, catalog.equivalents, catalog.find_kind, may)
     dynamic = DynamicAdmission(store.count, webhooks, policies, run_in_thread)
-    validators = (restrict_signers(may), restrict_devices(may), enforce_limits(store))
+    validators = (restrict_signers(may), restrict_devices(may), enforce_limits(store), validate_pod_resize)
     chain = AdmissionChain(plugins, store.get, validators)
     registry = Registry(store, clock, chain, chance, catalog, tracks_managers, dynamic, call_webhook)
     serve_definitions(registry)

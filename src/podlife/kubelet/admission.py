@@ -17,9 +17,9 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.node_requirement import NodeRequirement, tolerates
-from podlife.api.pod_requests import HostPort, Quantities, add_up, amount, clash, host_address
+from podlife.api.pod_requests import HostPort, amount, clash, host_address, pod_requests
 from podlife.kubelet.pod import NodePod
-from podlife.kubelet.pod_fields import Pod, containers_of, init_containers_of, is_sidecar, is_static
+from podlife.kubelet.pod_fields import Pod, containers_of, init_containers_of, is_static
 
 _OS, _OS_LABEL = "linux", "kubernetes.io/os"
 _IPC, _NET = "IPC", "Net"
@@ -154,20 +154,6 @@ def in_order_of_admission(pods: Iterable[Pod]) -> list[Pod]:
     return sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp") or ""))
 
 
-def pod_requests(pod: Pod) -> dict[str, int]:
-    """The total resource requests of a pod."""
-    return add_up(
-        ((_requests(each), is_sidecar(each)) for each in init_containers_of(pod)),
-        (_requests(each) for each in containers_of(pod)),
-        whole=_requests(pod["spec"]),
-        overhead=pod["spec"].get("overhead"),
-    )
-
-
-def _requests(of: Mapping[str, Any]) -> Quantities | None:
-    return (of.get("resources") or {}).get("requests")
-
-
 def _matches_node(pod: Pod, node: Mapping[str, Any]) -> bool:
     """Checks nodeSelector and required node affinity."""
     metadata = node["metadata"]
@@ -232,6 +218,19 @@ class Admitter:
         failure = admission_failure(pod, self._node(), self._taken)
         if failure is None:
             self.take(pod)
+        return failure
+
+    def admitted(self, uid: str) -> NodePod | None:
+        """The pod as it was admitted or last resized."""
+        return self._pods.get(uid)
+
+    def resize(self, pod: NodePod) -> AdmissionFailure | None:
+        """Allocate other resources to an admitted pod, if they fit beside all other pods."""
+        held = self._pods[pod.uid]
+        self._taken.remove(held)
+        failure = admission_failure(pod, self._node(), self._taken)
+        self._pods[pod.uid] = pod if failure is None else held
+        self._taken.add(self._pods[pod.uid])
         return failure
 
     def take(self, pod: NodePod) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from podlife.api.codec import Object
 from podlife.clock import Clock
 from podlife.kubelet.admission import Admitter
+from podlife.kubelet.allocation import AllocationManager
 from podlife.kubelet.cleanup_queue import CleanupQueue
 from podlife.kubelet.due_queue import DueQueue
 from podlife.kubelet.envvars import DownwardContext
@@ -64,14 +65,21 @@ class KubeletCore:
         self.events = PodEvents(recorder)
         self.cache = PodCache()
         self.pleg = GenericPLEG(runtime, self.cache, seconds=MonotonicSeconds(), on_events=self._on_events)
-        self.admitter = Admitter(node)
         self._cleanup_queue = CleanupQueue()
         # Without runAsUser, processes run as the kubelet's user, containers as the image's.
         default_uid = os.geteuid() if runtime.name == "process" else None
         configs = ContainerConfigs(volumes, objects, LogDirectory(logs), default_uid)
         self.kuberuntime = KubeRuntimeManager(runtime, configs, hooks, self.events, clock, backoff)
+        allocation = AllocationManager(Admitter(node), pods.pod, self.events, self._sync)
         generator = StatusGenerator(
-            status, prober, self.events, clock, self.kuberuntime.reasons, runtime.name, host_ips
+            status,
+            prober,
+            self.events,
+            clock,
+            self.kuberuntime.reasons,
+            runtime.name,
+            host_ips,
+            resizes=allocation.conditions,
         )
         deadlines = DueQueue()
         syncer = PodSyncer(
@@ -83,7 +91,7 @@ class KubeletCore:
             objects=objects,
             mirrors=mirrors,
             events=self.events,
-            admitter=self.admitter,
+            allocation=allocation,
             deadlines=deadlines,
             cleanups=self._cleanup_queue,
             clock=clock,
@@ -97,7 +105,7 @@ class KubeletCore:
             self.workers,
             status,
             self.events,
-            admitter=self.admitter,
+            allocation=allocation,
             deadlines=deadlines,
             cleanups=self._cleanup_queue,
         )
@@ -119,6 +127,9 @@ class KubeletCore:
         status = self._node().get("status") or {}
         ips = self.cache.last_seen(uid).ips
         return DownwardContext(self._host_ips, ips, status.get("allocatable") or {})
+
+    def _sync(self, uid: str) -> None:
+        self.sync_loop.sync(uid)
 
     def _on_events(self, uid: str, events: tuple[PodLifecycleEvent, ...]) -> None:
         self.sync_loop.handle_events(uid, events)

@@ -220,7 +220,11 @@ class Kubelet:
     def _make_reporter(self, port: int, features: tuple[str, ...] = ()) -> NodeReporter:
         return NodeReporter(
             self._client,
-            replace(self.settings.node, kubelet_port=port, declared_features=features),
+            replace(
+                self.settings.node,
+                kubelet_port=port,
+                declared_features=(*features, *self.settings.node.declared_features),
+            ),
             self._clock,
             machine=self._machine,
             runtime=self.runtime,

@@ -180,7 +180,7 @@ class PodCleanups:
 
     def _forget(self) -> None:
         states = {uid: self._workers.state(uid) for uid in self._workers}
-        self._sync_loop.admitter.keep_only(lambda uid: uid in self._pods or uid in states)
+        self._sync_loop.allocation.keep_only(lambda uid: uid in self._pods or uid in states)
         self._status.manager.forget_all_but({each.uid for each in self._pods})
         self._prober.keep_only(
             {uid for uid, state in states.items() if state and state.stage is not Stage.TERMINATED}

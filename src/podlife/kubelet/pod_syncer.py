@@ -13,7 +13,8 @@ from typing import Protocol
 
 from podlife.api.codec import Object
 from podlife.clock import Clock
-from podlife.kubelet.admission import AdmissionFailure, Admitter, rejected_status
+from podlife.kubelet.admission import AdmissionFailure, rejected_status
+from podlife.kubelet.allocation import AllocationManager
 from podlife.kubelet.cleanup_queue import CleanupQueue
 from podlife.kubelet.due_queue import DueQueue
 from podlife.kubelet.envvars import DownwardContext
@@ -54,7 +55,7 @@ class PodSyncer:
     objects: ObjectCache
     mirrors: MirrorClient
     events: PodEvents
-    admitter: Admitter
+    allocation: AllocationManager
     deadlines: DueQueue
     cleanups: CleanupQueue
     clock: Clock
@@ -64,6 +65,8 @@ class PodSyncer:
         self, type_: UpdateType, pod: NodePod, mirror: NodePod | None, status: ObservedPod
     ) -> SyncResult:
         observed = status
+        pod = self.allocation.allocated(pod)
+        self.allocation.observe(pod, observed)
         generated = self.status.generate(pod, observed)
         self.status.report(pod, generated)
         if is_terminal_phase(generated["phase"]):
@@ -79,15 +82,22 @@ class PodSyncer:
         is_restarting = is_restart_under_way(pod, generated, observed)
         actions = compute_pod_actions(pod, observed, self.prober.result, is_restarting_all=is_restarting)
         result = await self.kuberuntime.sync_pod(pod, observed, actions, self.context())
-        if result.failures:
+        failures: list[ContainerRuntimeError] = [*result.failures]
+        if result.resize_failure is not None:
+            self.allocation.fail(pod, str(result.resize_failure))
+            failures.append(result.resize_failure)
+        if failures:
             # Report waiting reasons now, not with the next sync.
             self.status.report(pod, self.status.generate(pod, await self.pleg.observe(pod.uid)))
-            self._raise(result.failures)
+            self._raise(failures)
+        if result.has_resized:
+            return SyncResult(after=lambda: self.pleg.reinspect(pod.uid))
         return SyncResult(after=(lambda: self.pleg.request_reinspect(pod.uid)) if result.has_acted else None)
 
     async def sync_terminating_pod(
         self, pod: NodePod, status: ObservedPod, grace_seconds: int | None, override: StatusOverride | None
     ) -> None:
+        pod = self.allocation.allocated(pod)
         generated = self.status.generate(pod, status)
         if override is not None:
             override(generated)
@@ -116,7 +126,8 @@ class PodSyncer:
         self.cleanups.add(running.uid)
 
     async def sync_terminated_pod(self, pod: NodePod, status: ObservedPod) -> None:
-        self.admitter.release(pod.uid)
+        pod = self.allocation.allocated(pod)
+        self.allocation.release(pod.uid)
         self.status.report(pod, self.status.generate(pod, status, is_terminal=True))
         await self.volumes.unmount(pod.uid)
         self.objects.unregister(pod.uid)
@@ -154,15 +165,15 @@ class PodSyncer:
             raise
         return True
 
-    def _raise(self, failures: list[ContainerStartError]) -> None:
+    def _raise(self, failures: list[ContainerRuntimeError]) -> None:
         """Raise them, with the time of the next attempt if known (RB-04)."""
         now, seconds = self.clock.now(), self.pleg.seconds()
         errors: list[Exception] = [
             each
-            if each.until is None
+            if not isinstance(each, ContainerStartError) or each.until is None
             else BackoffError(str(each), seconds + (each.until - now).total_seconds())
             for each in failures
         ]
         if len(errors) == 1:
             raise errors[0]
-        raise ExceptionGroup("containers did not start", errors)
+        raise ExceptionGroup("containers were not started or resized", errors)

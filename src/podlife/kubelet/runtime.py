@@ -86,12 +86,13 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Resource limits of a container; None means unlimited."""
+    """Resources of a container; None means none, or unlimited. No runtime enforces a memory request."""
 
     cpu_request_millis: int | None = None
     cpu_limit_millis: int | None = None
     memory_limit_bytes: int | None = None
     pids_limit: int | None = None
+    memory_request_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +329,10 @@ class Runtime(Protocol):
 
     async def remove_container(self, container_id: str) -> None:
         """Remove it; a running container is killed first. A missing one counts as removed. Its logs stay."""
+
+    async def update_container_resources(self, container_id: str, resources: Resources) -> None:
+        """Change the resources of a running container, which its configuration shows from then on. Raises if the
+        container uses more memory than the new limit."""
 
     async def container_status(self, container_id: str) -> ContainerStatus: ...
 

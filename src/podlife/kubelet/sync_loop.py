@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from podlife.kubelet.admission import AdmissionFailure, Admitter, rejected_status
+from podlife.kubelet.admission import AdmissionFailure, rejected_status
+from podlife.kubelet.allocation import AllocationManager, reported_allocation
 from podlife.kubelet.cleanup_queue import CleanupQueue
 from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.due_queue import DueQueue
@@ -40,7 +41,7 @@ class SyncLoop:
         status: StatusManager,
         events: PodEvents,
         *,
-        admitter: Admitter,
+        allocation: AllocationManager,
         deadlines: DueQueue,
         cleanups: CleanupQueue,
     ) -> None:
@@ -51,7 +52,7 @@ class SyncLoop:
         # cleanup would take every running pod for an orphan.
         self.is_complete = False
         self.pods = pods
-        self.admitter = admitter
+        self.allocation = allocation
         self._workers = workers
         self._status = status
         self._events = events
@@ -62,6 +63,7 @@ class SyncLoop:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._handle_sources(), name="pod sources")
+            group.create_task(self.allocation.run(), name="deferred resizes")
             for queue in (self._workers.retries, self._deadlines):
                 group.create_task(self._sync_due_pods(queue), name="due pods")
 
@@ -79,7 +81,8 @@ class SyncLoop:
                 for pod in put:
                     _call_safely(pod.uid, self._handle_pod, pod)
             if has_all and not self.is_complete:
-                self.is_complete = True
+                self.is_complete = self.allocation.is_enabled = True
+                self.allocation.retry()
                 self.cleanups.add_all()
 
     async def _sync_due_pods(self, queue: DueQueue) -> None:
@@ -98,6 +101,7 @@ class SyncLoop:
         else:
             self.pods.put(pod)
             if _needs_sync(old, pod):
+                self.allocation.update(pod)
                 self._update_if_admitted(UpdateType.UPDATE, pod)
 
     def _handle_mirror(self, mirror: NodePod) -> None:
@@ -115,7 +119,9 @@ class SyncLoop:
         self.pods.put(pod)
         uid = pod.uid
         is_ending = self._workers.is_termination_requested(uid) or is_terminal_phase(pod.status.phase)
-        rejection = None if is_ending else self._admission(pod)
+        # To an earlier kubelet's pod, what that one allocated: a resize is for later.
+        allocated = reported_allocation(pod)
+        rejection = None if is_ending else self._admission(allocated)
         if rejection is not None:
             self._events.pod(pod, rejection.reason, rejection.message, is_warning=True)
             self._status.set_status(pod, rejected_status(rejection))
@@ -124,12 +130,13 @@ class SyncLoop:
             return False
         self._update(UpdateType.CREATE, pod)
         if is_ending and self._workers.could_have_running_containers(uid):
-            self.admitter.take(pod)
+            self.allocation.admitter.take(allocated)
+        self.allocation.add(pod)
         return True
 
     def _admission(self, pod: NodePod) -> AdmissionFailure | None:
         try:
-            return self.admitter.admit(pod)
+            return self.allocation.admitter.admit(pod)
         except Exception as error:
             # A pod that cannot be checked is rejected, with upstream's message; others are not affected.
             log.exception("admission of pod %s/%s failed", *pod.key)
@@ -152,6 +159,7 @@ class SyncLoop:
             return
         if has_all and self._workers.state(uid) is not None:
             self._update(UpdateType.KILL, pod)
+        self.allocation.retry()
         self._deadlines.forget(uid)
         self.cleanups.add(uid)
 

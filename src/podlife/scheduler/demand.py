@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from podlife.api.node_requirement import NodeRequirement, tolerates
-from podlife.api.pod_requests import HostPort, add_up, host_address
+from podlife.api.pod_requests import HostPort, Quantities, add_up, host_address
+from podlife.api.quantity import parse_nanos
 from podlife.api.views import controller_of
 from podlife.scheduler.views import SchedulerContainer, SchedulerPod, SchedulerTaint
 
@@ -81,14 +82,20 @@ def _preferred(term: dict[str, Any]) -> NodeRequirement:
 
 def demand_of(pod: SchedulerPod) -> Demand:
     spec = pod.spec
+    requests = _Requests(pod)
     owner = controller_of(pod.metadata)
     return Demand(
         namespace=pod.metadata.namespace,
         labels=pod.metadata.labels,
         owner=owner.uid if owner is not None else "",
         requests=add_up(
-            ((each.resources.requests, each.restart_policy == "Always") for each in spec.init_containers),
-            (each.resources.requests for each in spec.containers),
+            (
+                (requests.of(each), True)
+                if each.restart_policy == "Always"
+                else (each.resources.requests, False)
+                for each in spec.init_containers
+            ),
+            map(requests.of, spec.containers),
             whole=spec.resources.requests if spec.resources is not None else None,
             overhead=spec.overhead,
         ),
@@ -103,6 +110,35 @@ def demand_of(pod: SchedulerPod) -> Demand:
         ),
         priority=spec.priority or 0,
     )
+
+
+class _Requests:
+    """Requests of containers. While a resize is under way, the largest of what is wanted, what the node has
+    allocated and what it has set counts; what is wanted does not if the node cannot grant it."""
+
+    def __init__(self, pod: SchedulerPod) -> None:
+        status = pod.status
+        self._reported = {
+            each.name: each for each in (*status.init_container_statuses, *status.container_statuses)
+        }
+        pending = pod.condition("PodResizePending")
+        self._is_infeasible = pending is not None and pending.reason == "Infeasible"
+
+    def of(self, container: SchedulerContainer) -> Quantities | None:
+        wanted = container.resources.requests
+        reported = self._reported.get(container.name)
+        if reported is None or reported.resources is None:
+            return wanted
+        given = (reported.resources.requests or {}, reported.allocated_resources or {})
+        if all(each == wanted for each in given):
+            return wanted
+        candidates = given if self._is_infeasible else (wanted or {}, *given)
+        return {
+            key: max(
+                (each[key] for each in candidates if key in each), key=lambda text: parse_nanos(str(text))
+            )
+            for key in {key for each in candidates for key in each}
+        }
 
 
 def _ports(containers: tuple[SchedulerContainer, ...]) -> list[HostPort]:

@@ -103,7 +103,7 @@ class NodeCache:
         self._note(name)
 
     def put_pod(self, uid: str, demand: Demand, node_name: str) -> None:
-        """Count a bound or assumed pod on this node. A pod's demand does not change after that."""
+        """Count a bound or assumed pod on this node. A pod with another demand is removed first."""
         if self._where.get(uid) == node_name:
             return
         self.remove_pod(uid)
@@ -131,6 +131,11 @@ class NodeCache:
             del self._states[name]
         self._note(name)
         return True
+
+    def requests_of(self, uid: str) -> dict[str, int] | None:
+        """What counts for a pod on its node."""
+        name = self._where.get(uid)
+        return None if name is None else self._states[name].pods[uid].requests
 
     def where(self, uid: str) -> str | None:
         return self._where.get(uid)

@@ -105,10 +105,13 @@ class Scheduler:
             self._assumed.discard(uid)
             self._forget_pending(uid)
             self._placed[uid] = pod
-            if old is not None and old.metadata.labels != pod.metadata.labels:
+            is_resized = old is not None and self._is_resized(pod, old)
+            if is_resized or (old is not None and old.metadata.labels != pod.metadata.labels):
                 self._nodes.remove_pod(uid)
             if self._nodes.where(uid) != pod.spec.node_name:
                 self._nodes.put_pod(uid, demand_of(pod), pod.spec.node_name)
+            if is_resized:
+                self._retry_unschedulable()
         elif pod.spec.node_name or not self._is_ours(pod):
             self.on_delete(pod)
         elif uid in self._assumed:
@@ -116,6 +119,14 @@ class Scheduler:
         else:
             self._note_nomination(pod, old)
             self._note_pending(pod, old)
+
+    def _is_resized(self, pod: SchedulerPod, old: SchedulerPod) -> bool:
+        """Whether other requests count for it now."""
+        has_changed = (pod.spec, pod.status) != (old.spec, old.status)
+        return has_changed and self._nodes.requests_of(pod.metadata.uid) not in (
+            None,
+            demand_of(pod).requests,
+        )
 
     def _note_nomination(self, pod: SchedulerPod, old: SchedulerPod | None) -> None:
         """A nomination that is not written yet is newer than an empty one that has not changed."""

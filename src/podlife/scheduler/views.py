@@ -27,6 +27,7 @@ class ContainerPort(msgspec.Struct, rename={"host_port": "hostPort", "host_ip": 
 
 
 class SchedulerContainer(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
     resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""
@@ -62,11 +63,21 @@ class SchedulerCondition(Condition, gc=False):
     message: str = ""
 
 
+class ReportedContainer(msgspec.Struct, rename="camel", gc=False):
+    """What the node says of a container's resources."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, str | int] | None = None
+
+
 class SchedulerPodStatus(msgspec.Struct, rename="camel", gc=False):
     phase: str = ""
     nominated_node_name: str = ""
     start_time: datetime | None = None
     conditions: tuple[SchedulerCondition, ...] = ()
+    container_statuses: tuple[ReportedContainer, ...] = ()
+    init_container_statuses: tuple[ReportedContainer, ...] = ()
 
 
 class SchedulerPod(msgspec.Struct):

@@ -68,7 +68,7 @@ async def test_nothing_is_left_of_a_pod_that_is_gone(world: NodeWorld) -> None:
     assert (len(agent.pod_manager), len(agent.core.workers), list(agent.core.cache)) == (0, 0, [])
     assert agent.core.kuberuntime.reasons._failures == {}
     assert agent.core.kuberuntime._killer._hooks_started == {}
-    assert agent.core.admitter.pods == frozenset()
+    assert agent.core.sync_loop.allocation.admitter.pods == frozenset()
 
 
 @on_a_node

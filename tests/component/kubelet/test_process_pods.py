@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.client import Client
+from podlife.client import PODS, Client, PatchType
 from podlife.clock import SystemClock
 from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import NodeSettings
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
+from podlife.kubelet.runtimes.process.cgroups import discover
 from podlife.kubelet.runtimes.process.launch import can_mount
 from podlife.kubelet.settings import KubeletSettings
 from tests.component.kubelet.node_world import MACHINE, NODE, PodUser, pod
@@ -25,6 +26,7 @@ from tests.kit.wait import until
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
 Object = dict[str, Any]
+MEMORY_LIMITS = ("memory.max", "memory.limit_in_bytes")
 
 
 class Node(PodUser):
@@ -138,3 +140,31 @@ async def test_a_sysctl_is_refused_with_what_to_do(tmp_path: Path) -> None:
         said = await node.told("FailedCreatePodSandBox")
         assert "processes share the kernel parameters of their node" in said
         assert "--runtime containerd" in said
+
+
+@pytest.mark.skipif(discover() is None, reason="no control group can be made here")
+async def test_a_running_process_is_resized_and_the_memory_that_it_uses_is_not_taken(tmp_path: Path) -> None:
+    async def resize(node: Node, memory: str) -> None:
+        body = {"spec": {"containers": [{"name": "main", "resources": {"limits": {"memory": memory}}}]}}
+        await node.client.patch(PODS, "web", body, "default", type=PatchType.STRATEGIC, subresource="resize")
+
+    def limit(each: Object) -> str:
+        return str(each["status"]["containerStatuses"][0]["resources"]["limits"]["memory"])
+
+    async with node_in(tmp_path) as node:
+        resources = {"requests": {"memory": "1Ki"}, "limits": {"memory": "256Mi"}}
+        await node.run(container("exec sleep 1000", resources=resources))
+        running = await node.until_phase("Running")
+        await resize(node, "512Mi")
+        await node.until(lambda each: limit(each) == "512Mi")
+        groups = discover()
+        assert groups is not None
+        container_id = running["status"]["containerStatuses"][0]["containerID"].removeprefix("process://")
+        folder = groups.parents["memory"] / container_id
+        limits = [each.read_text() for each in folder.glob("memory.*") if each.name in MEMORY_LIMITS]
+        assert limits == [f"{512 << 20}\n"]
+        await resize(node, "8Ki")
+        assert "below current usage" in await node.told("ResizeError")
+        kept = await node.get()
+        assert (limit(kept), kept["status"]["containerStatuses"][0]["restartCount"]) == ("512Mi", 0)
+        await node.remove()

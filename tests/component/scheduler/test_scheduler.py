@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from podlife.client import EVENTS, NODES, PODS, Client, DeleteOptions
+from podlife.client import EVENTS, NODES, PODS, Client, DeleteOptions, PatchType
 from podlife.controller import ControlPlane
 from podlife.errors import UnreachableError
 from podlife.scheduler import Scheduler
@@ -194,3 +194,30 @@ async def test_a_scheduler_that_starts_again_counts_what_the_last_one_bound() ->
             await add_pod(client, f"p{number}", cpu="1")
         await asyncio.sleep(5)
         assert await where(client) == {"a": 4, "": 2}
+
+
+@virtual_time
+async def test_a_pod_that_becomes_smaller_makes_room_when_its_node_has_resized_it() -> None:
+    client = connect(await start())
+    await add_node(client, "a", allocatable={"cpu": "2"})
+
+    async def report(cpu: str) -> None:
+        main = (await get(client, "large"))["spec"]["containers"][0]["name"]
+        shown = {"name": main, "resources": {"requests": {"cpu": cpu}}, "allocatedResources": {"cpu": cpu}}
+        shown |= {"image": "x", "imageID": "", "ready": True, "restartCount": 0}
+        status = {"containerStatuses": [shown]}
+        await client.patch(PODS, "large", {"status": status}, "default", subresource="status")
+        await asyncio.sleep(3)
+
+    async with scheduling(client):
+        await add_pod(client, "large", cpu="2")
+        await asyncio.sleep(1)
+        await report("2")
+        await add_pod(client, "small", cpu="1")
+        await asyncio.sleep(1)
+        change = [{"op": "replace", "path": "/spec/containers/0/resources/requests/cpu", "value": "1"}]
+        await client.patch(PODS, "large", change, "default", type=PatchType.JSON, subresource="resize")
+        await asyncio.sleep(3)
+        assert "nodeName" not in (await get(client, "small"))["spec"]
+        await report("1")
+        assert (await get(client, "small"))["spec"]["nodeName"] == "a"

@@ -15,6 +15,7 @@ from podlife.aio import cancel_and_wait
 from podlife.clock import ManualClock
 from podlife.errors import NotFoundError
 from podlife.kubelet.admission import Admitter
+from podlife.kubelet.allocation import AllocationManager
 from podlife.kubelet.cleanup_queue import CleanupQueue
 from podlife.kubelet.core import KubeletCore
 from podlife.kubelet.due_queue import DueQueue
@@ -123,7 +124,7 @@ class CleanupWorld:
             self.workers,
             self.manager,
             events,
-            admitter=self.admitter,
+            allocation=AllocationManager(self.admitter, self.known.pod, events, self._sync),
             deadlines=DueQueue(),
             cleanups=self.tidied,
         )
@@ -134,6 +135,9 @@ class CleanupWorld:
         # What metrics ask of the core besides.
         self.pleg = self
         self._run: asyncio.Task[None]
+
+    def _sync(self, uid: str) -> None:
+        self.loop.sync(uid)
 
     def _could_run(self, uid: str) -> bool:
         return self.workers.could_have_running_containers(uid)

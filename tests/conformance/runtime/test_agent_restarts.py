@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from podlife.kubelet.runtime import ConflictInRuntimeError, ContainerState, SandboxState
+from podlife.kubelet.runtime import (
+    ConflictInRuntimeError,
+    ContainerRuntimeError,
+    ContainerState,
+    NotFoundInRuntimeError,
+    Resources,
+    SandboxState,
+)
 
 from .machines import Machine, World
 
@@ -50,3 +58,25 @@ async def test_an_exit_while_nobody_looked_is_known_afterwards(machine: Machine,
         world = World(runtime, machine, tmp_path)
         assert (await world.ended(container_id)).exit_code == 3
         await world.clear()
+
+
+async def test_a_container_has_its_new_resources_also_for_the_next_agent(
+    machine: Machine, tmp_path: Path
+) -> None:
+    small, large = Resources(100, 500, 256 << 20), Resources(200, 1000, 512 << 20)
+    async with machine.open() as runtime:
+        world = World(runtime, machine, tmp_path)
+        container_id = await world.started(replace(machine.runs_for_ever(), resources=small))
+        await runtime.update_container_resources(container_id, large)
+        assert (await runtime.container_status(container_id)).config.resources == large
+        [listed] = await runtime.list_containers()
+        assert listed.config.resources == large
+    async with machine.open() as runtime:
+        status = await runtime.container_status(container_id)
+        assert (status.config.resources, status.state) == (large, ContainerState.RUNNING)
+        await runtime.stop_container(container_id, grace_seconds=0)
+        with pytest.raises(ContainerRuntimeError):
+            await runtime.update_container_resources(container_id, small)
+        with pytest.raises(NotFoundInRuntimeError):
+            await runtime.update_container_resources("f" * 64, small)
+        await World(runtime, machine, tmp_path).clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 
@@ -239,6 +240,29 @@ def test_edit_of_the_status_and_of_a_deployment(pair: Pair, tmp_path: Path) -> N
         environment={"KUBE_EDITOR": script(tmp_path, "s/replicas: 1/replicas: 4/")},
     )
     assert pair.get("deployment", "web")["spec"]["replicas"] == 4
+
+
+def test_resize_by_patch_and_by_edit(pair: Pair, tmp_path: Path) -> None:
+    resources = {"requests": {"cpu": "100m"}, "limits": {"cpu": "200m"}}
+    made = objects.pod("web")
+    made["spec"]["containers"][0]["resources"] = resources
+    pair("create", "-f", "-", stdin=manifest(made))
+    name = pair.get("pod", "web")["spec"]["containers"][0]["name"]
+
+    def change(**sides: object) -> str:
+        return json.dumps({"spec": {"containers": [{"name": name, "resources": sides}]}})
+
+    pair("patch", "pod", "web", "--subresource", "resize", "-p", change(requests={"cpu": "150m"}))
+    editor = {"KUBE_EDITOR": script(tmp_path, "s/cpu: 200m/cpu: 300m/")}
+    pair("edit", "pod", "web", "--subresource", "resize", environment=editor)
+    found = pair.get("pod", "web")
+    assert found["spec"]["containers"][0]["resources"] == {
+        "requests": {"cpu": "150m"},
+        "limits": {"cpu": "300m"},
+    }
+    assert found["metadata"]["generation"] == 3
+    pair("get", "pod", "web", "--subresource", "resize")
+    pair("patch", "pod", "web", "--subresource", "resize", "-p", change(limits=None, requests=None), code=1)
 
 
 def script(folder: Path, substitution: str) -> str:

@@ -3,6 +3,7 @@ had, and both the agent and the daemon killed while pods run."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,37 @@ def test_the_whole_life_of_a_pod_as_kubectl_shows_it(user: User, agent: AgentPro
     user.run("delete", "pod", "web", "--timeout=120s")
     assert user.get("pods")["items"] == []
     user.until_told("Created", "Started", "Killing")
+
+
+def test_a_pod_is_resized_in_place_but_not_below_the_memory_that_it_uses(
+    user: User, agent: AgentProcess
+) -> None:
+    limits = "cat /sys/fs/cgroup/memory.max || cat /sys/fs/cgroup/memory/memory.limit_in_bytes"
+    main = container("main", "sleep 1000", resources={"limits": {"memory": "64Mi", "cpu": "200m"}})
+    user.create(pod("web", main))
+    user.run("wait", "--for=condition=Ready", "pod/web", "--timeout=120s")
+
+    def resize(memory: str) -> None:
+        amounts = {"memory": memory, "cpu": "300m"}
+        change = {"name": "main", "resources": {"limits": amounts, "requests": amounts}}
+        body = json.dumps({"spec": {"containers": [change]}})
+        user.run("patch", "pod", "web", "--subresource", "resize", "--patch", body)
+
+    def resources() -> Object:
+        return dict(states(user, "web")["main"]["resources"]["limits"])
+
+    resize("96Mi")
+    wanted = {"memory": "96Mi", "cpu": "300m"}
+    until_blocking(lambda: resources() == wanted, "the status does not show the resize")
+    assert user.run("exec", "web", "--", "sh", "-c", f"{{ {limits}; }} 2>/dev/null").strip() == str(96 << 20)
+    resize("4Ki")
+    user.until_told("ResizeStarted", "ResizeCompleted", "ResizeError")
+    conditions = user.get("pod", "web")["status"]["conditions"]
+    [failed] = [each for each in conditions if each["type"] == "PodResizeInProgress"]
+    assert failed["reason"] == "Error"
+    assert 'set container "main" memory limit (4096) below current usage' in failed["message"]
+    assert resources() == wanted
+    assert states(user, "web")["main"]["restartCount"] == 0
 
 
 def test_a_pod_whose_images_cannot_be_had_waits_with_the_reasons_of_a_kubelet(

@@ -14,6 +14,8 @@ from podlife.kubelet.runtimes.containerd.requests import (
     RECORD_ANNOTATION,
     ContainerRecord,
     container_request,
+    linux_resources,
+    reported_resources,
     sandbox_request,
     selector,
 )
@@ -62,10 +64,11 @@ def test_a_stop_signal_that_cri_does_not_have_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "shares", "quota", "memory"),
     [
-        (Resources(), 0, 0, 0),
+        (Resources(), 2, 0, 0),
         (Resources(cpu_request_millis=0), 2, 0, 0),
         (Resources(cpu_request_millis=1000, cpu_limit_millis=1500), 1024, 150_000, 0),
-        (Resources(cpu_limit_millis=1), 0, 1000, 0),
+        (Resources(cpu_limit_millis=1), 2, 1000, 0),
+        (Resources(cpu_limit_millis=500), 512, 50_000, 0),
         (Resources(cpu_request_millis=10**9, memory_limit_bytes=1 << 40), 262_144, 0, 1 << 40),
     ],
 )
@@ -75,6 +78,20 @@ def test_bounds_are_in_the_words_of_the_kernel(
     request = asked(resources=wanted).linux.resources
     assert (request.cpu_shares, request.cpu_quota, request.memory_limit_in_bytes) == (shares, quota, memory)
     assert request.cpu_period == (100_000 if quota else 0)
+
+
+def test_resources_that_a_daemon_reports_are_known_to_the_next_agent() -> None:
+    created = Resources(100, 500, 1 << 20, 7, 1 << 19)
+    for resized in (
+        created,
+        Resources(150, 1000, 1 << 21, 7, 1 << 19),
+        Resources(None, None, None, 7, 1 << 19),
+    ):
+        status = message("ContainerStatus")(
+            resources=message("ContainerResources")(linux=linux_resources(resized))
+        )
+        assert reported_resources(status, created) == resized
+    assert reported_resources(message("ContainerStatus")(), created) == created
 
 
 def test_text_that_protobuf_cannot_carry_is_refused_in_one_line() -> None:

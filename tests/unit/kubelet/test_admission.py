@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from podlife.api.pod_requests import pod_requests
 from podlife.kubelet.admission import (
     AdmissionFailure,
     AllocatedResources,
     admission_failure,
-    pod_requests,
     sysctls_of,
 )
 from tests.conformance.kubelet.kit import Object, container, pod, sidecar, static

@@ -96,6 +96,7 @@ def test_a_patch_holds_only_what_has_changed_and_the_nodes_own_conditions() -> N
         "capacity",
         "conditions",
         "daemonEndpoints",
+        "declaredFeatures",
         "nodeInfo",
     }
 

@@ -26,6 +26,8 @@ _MOST_WARNING_CHARACTERS = 4 * 1024
 _LONGEST_CUT_WARNING = 256
 # Above this number of objects or bytes, about ten milliseconds of work, a worker thread converts them. YAML is slowest.
 _MADE_AT_ONCE = {JSON: (500, 1024 * 1024), YAML: (50, 32 * 1024)}
+# Subresources that upstream does not print.
+_WITHOUT_TABLES = ("ephemeralcontainers", "resize")
 
 
 def representation(
@@ -41,7 +43,7 @@ def representation(
 
 
 async def one(scope: RequestScope, value: bytes, *, status: int = 200) -> Response:
-    to = representation(scope)
+    to = representation(scope, has_tables=scope.subresource not in _WITHOUT_TABLES)
     body = whole(scope.resource, value)
     if not to.is_plain:
         now = scope.registry.clock.now().timestamp()

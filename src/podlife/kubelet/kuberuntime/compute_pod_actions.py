@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from podlife.kubelet.kuberuntime.kill_container import KillReason
 from podlife.kubelet.kuberuntime.labels import HASH
+from podlife.kubelet.kuberuntime.resources import resize_of
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_fields import Container, Pod, containers_of, init_containers_of, is_sidecar
 from podlife.kubelet.prober.state import ProbeLookup, ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import matching_action, restarts_on_failure, should_start
-from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState
+from podlife.kubelet.runtime import ContainerState, ContainerStatus, Resources, SandboxState
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,14 @@ class ToKill:
     name: str
     message: str
     reason: KillReason = KillReason.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class ToResize:
+    """A running container that gets other resources in place."""
+
+    container_id: str
+    resources: Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +50,14 @@ class PodActions:
     kill: tuple[ToKill, ...] = ()
     # IDs of containers to kill and remove before all containers restart; those that triggered the restart come last.
     reset: tuple[str, ...] = ()
+    resize: tuple[ToResize, ...] = ()
 
 
 @dataclass(slots=True)
 class _Regular:
     start: list[str] = field(default_factory=list)
     kill: list[ToKill] = field(default_factory=list)
+    resize: list[ToResize] = field(default_factory=list)
     kept: int = 0
 
 
@@ -105,7 +116,9 @@ def compute_pod_actions(
     kept = PodActions(sandbox_id=need.sandbox_id, attempt=need.attempt, start_ephemeral=ephemeral)
     plan = compute_init_actions(pod, observed, results)
     if plan.kill_pod or not plan.is_initialized:
-        return replace(kept, kill_pod=plan.kill_pod, start_init=plan.start, kill=plan.kill)
+        return replace(
+            kept, kill_pod=plan.kill_pod, start_init=plan.start, kill=plan.kill, resize=plan.resize
+        )
     return _with_regular(pod, observed, results, plan, kept)
 
 
@@ -151,6 +164,7 @@ def _with_regular(
         start_init=() if is_over else plan.start,
         start=tuple(regular.start),
         kill=(*plan.kill, *regular.kill),
+        resize=(*plan.resize, *regular.resize),
     )
 
 
@@ -166,13 +180,23 @@ def _check_running(
         message, reason = f"Container {name} failed liveness probe", KillReason.LIVENESS_PROBE
     elif results(ProbeType.STARTUP, running.id) is ProbeResult.FAILURE:
         message, reason = f"Container {name} failed startup probe", KillReason.STARTUP_PROBE
+    elif (resize := resize_of(container, running)) is not None and resize.needs_restart:
+        regular.start.append(name)
+        regular.kill.append(ToKill(running.id, name, _restart_message(name)))
+        return
     else:
         regular.kept += 1
+        if resize is not None:
+            regular.resize.append(ToResize(running.id, resize.resources))
         return
     if restarts:
         message = f"{message}, will be restarted"
         regular.start.append(name)
     regular.kill.append(ToKill(running.id, name, message, reason))
+
+
+def _restart_message(name: str) -> str:
+    return f"Container {name} resize requires restart"
 
 
 def _to_reset(pod: Pod, observed: ObservedPod) -> tuple[str, ...]:
@@ -198,6 +222,7 @@ class InitPlan:
     kill_pod: bool = False
     start: tuple[str, ...] = ()
     kill: tuple[ToKill, ...] = ()
+    resize: tuple[ToResize, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +233,7 @@ class _Step:
     is_done: bool = False
     ends_pod: bool = False
     kill: ToKill | None = None
+    resize: ToResize | None = None
 
 
 _NOTHING = _Step()
@@ -222,6 +248,7 @@ def compute_init_actions(pod: Pod, observed: ObservedPod, results: ProbeLookup) 
     is_initialized = is_past = _has_regular(pod, observed)
     start: list[int] = []
     kill: list[ToKill] = []
+    resize: list[ToResize] = []
     for index in reversed(range(len(init))):
         container = init[index]
         known = observed.newest.get(container["name"])
@@ -240,13 +267,16 @@ def compute_init_actions(pod: Pod, observed: ObservedPod, results: ProbeLookup) 
             start.append(index + 1)
         if step.starts:
             start.append(index)
-        if step.kill is not None:
-            kill.append(step.kill)
+        kill += filter(None, (step.kill,))
+        resize += filter(None, (step.resize,))
         is_past = True
     if not is_past:
         start.append(0)
     return InitPlan(
-        is_initialized, start=tuple(init[each]["name"] for each in reversed(start)), kill=tuple(kill)
+        is_initialized,
+        start=tuple(init[each]["name"] for each in reversed(start)),
+        kill=tuple(kill),
+        resize=tuple(resize),
     )
 
 
@@ -265,7 +295,7 @@ def _step(pod: Pod, container: Container, known: ContainerStatus, results: Probe
             return _Step(starts=True)
         case ContainerState.RUNNING:
             if not is_sidecar(container):
-                return _NOTHING
+                return replace(_NOTHING, resize=_to_resize(container, known))
             return _running_sidecar(container, known, results)
         case ContainerState.EXITED:
             return _exited(pod, container, known)
@@ -300,4 +330,12 @@ def _running_sidecar(container: Container, known: ContainerStatus, results: Prob
         message = f"Init container {name} failed liveness probe"
         kill = ToKill(known.id, name, message, KillReason.LIVENESS_PROBE)
         return _Step(starts=True, is_done=True, kill=kill)
-    return _Step(is_done=True)
+    resize = resize_of(container, known)
+    if resize is not None and resize.needs_restart:
+        return _Step(starts=True, is_done=True, kill=ToKill(known.id, name, _restart_message(name)))
+    return _Step(is_done=True, resize=_to_resize(container, known))
+
+
+def _to_resize(container: Container, known: ContainerStatus) -> ToResize | None:
+    resize = resize_of(container, known)
+    return None if resize is None else ToResize(known.id, resize.resources)

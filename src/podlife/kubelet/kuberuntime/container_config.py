@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.api.quantity import parse_nanos
 from podlife.errors import PodlifeError
 from podlife.kubelet.admission import sysctls_of
 from podlife.kubelet.envvars import (
@@ -26,8 +25,9 @@ from podlife.kubelet.interfaces import ObjectCache, VolumeError, Volumes
 from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
 from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of, pod_labels
 from podlife.kubelet.kuberuntime.log_directory import LogDirectory, log_path
+from podlife.kubelet.kuberuntime.resources import resources_of
 from podlife.kubelet.pod_fields import Container, Pod, hostname_of, long_name
-from podlife.kubelet.runtime import ContainerConfig, Resources, SandboxConfig, User
+from podlife.kubelet.runtime import ContainerConfig, SandboxConfig, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class ContainerConfigs:
             user=security.user(),
             allow_privilege_escalation=security.allows_escalation,
             mounts=mounts if hosts is None else (*mounts, hosts),
-            resources=_resources(container),
+            resources=resources_of(container),
             stop_signal=(container.get("lifecycle") or {}).get("stopSignal") or "SIGTERM",
             termination_message_path=container.get("terminationMessagePath") or "/dev/termination-log",
             labels=labels_of(pod, container),
@@ -167,18 +167,3 @@ class _Security:
             raise ContainerConfigError(f"container's runAsUser breaks non-root policy {where}")
         if uid is None and self._default_uid == 0:
             raise ContainerConfigError(f"container has runAsNonRoot and image will run as root {where}")
-
-
-def _resources(container: Container) -> Resources:
-    resources = container.get("resources") or {}
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    return Resources(
-        cpu_request_millis=_amount(requests, "cpu", 10**6),
-        cpu_limit_millis=_amount(limits, "cpu", 10**6),
-        memory_limit_bytes=_amount(limits, "memory", 10**9),
-    )
-
-
-def _amount(amounts: Mapping[str, Any], name: str, nanos_per_unit: int) -> int | None:
-    """Rounded up; None means unlimited."""
-    return -(-parse_nanos(str(amounts[name])) // nanos_per_unit) or None if name in amounts else None

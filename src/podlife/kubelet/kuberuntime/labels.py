@@ -24,7 +24,6 @@ _DELETION_GRACE = "io.kubernetes.pod.deletionGracePeriod"
 _GRACE = "io.kubernetes.pod.terminationGracePeriod"
 _PRE_STOP = "io.kubernetes.container.preStopHandler"
 _PORTS = "io.kubernetes.container.ports"
-_RESOURCES = "podlife.dev/resources"
 
 
 def pod_labels(pod: Pod) -> dict[str, str]:
@@ -51,7 +50,6 @@ def annotations_of(pod: Pod, container: Container, *, spec_hash: str, restart_co
         _RESTARTS: str(restart_count),
         _MESSAGE_PATH: container.get("terminationMessagePath") or "",
         _MESSAGE_POLICY: container.get("terminationMessagePolicy") or "",
-        _RESOURCES: json.dumps(container.get("resources") or {}),
         **{key: str(value) for key, value in numbers.items() if value is not None},
         **{key: json.dumps(value) for key, value in objects.items() if value},
     }
@@ -78,12 +76,6 @@ def restore(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[
 
 def _fields(**fields: Any) -> Object:
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def resources_at_start(container: Container, annotations: Mapping[str, str]) -> Object:
-    """Requests and limits that the instance was started with; the pod may have been resized since."""
-    found: Object | None = _read(annotations, _RESOURCES, dict)
-    return found if found is not None else dict(container.get("resources") or {})
 
 
 def _read(annotations: Mapping[str, str], key: str, type_: type) -> Any:

@@ -33,10 +33,13 @@ class SandboxError(ContainerRuntimeError):
 
 @dataclass(slots=True)
 class PodSyncResult:
-    """Whether the sync changed anything in the runtime, and which containers failed to start."""
+    """Whether the sync changed anything in the runtime, which containers failed to start, and why one could not be
+    resized. Runtimes report no event of a resize."""
 
     has_acted: bool = False
+    has_resized: bool = False
     failures: list[ContainerStartError] = field(default_factory=list)
+    resize_failure: ContainerRuntimeError | None = None
 
 
 class KubeRuntimeManager:
@@ -99,6 +102,7 @@ class KubeRuntimeManager:
             observed = await self._without_init_containers(pod, observed)
         else:
             await self._kill_containers(pod, observed, actions, result)
+            await self._resize_containers(actions, result)
         sandbox = await self._sandbox(pod, observed, actions, context, result)
         if sandbox is not None:
             await self._start_all(pod, actions, sandbox, result)
@@ -119,6 +123,19 @@ class KubeRuntimeManager:
                 kill = KillRequest("killing", override_seconds=0)
                 await self._killer.kill_container(pod, known[container_id], kill)
             await self.runtime.remove_container(container_id)
+
+    async def _resize_containers(self, actions: PodActions, result: PodSyncResult) -> None:
+        """The first failure ends it: the next sync tries again."""
+        for each in actions.resize:
+            result.has_resized = True
+            try:
+                await finish_despite_cancel(
+                    self.runtime.update_container_resources(each.container_id, each.resources),
+                    name=f"resize {each.container_id}",
+                )
+            except ContainerRuntimeError as error:
+                result.resize_failure = error
+                return
 
     async def _without_init_containers(self, pod: Pod, observed: ObservedPod) -> ObservedPod:
         """A new sandbox runs the init containers again; remove the old ones, which would be taken for them."""

@@ -12,6 +12,10 @@ from podlife import __version__
 KUBELET_VERSION = f"v1.36.0+podlife.{__version__}"
 
 
+RESIZE_FEATURES = ("InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers")
+"""The API server allows these resizes only on nodes that declare them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """Pressure thresholds; None disables one. The memory and storage thresholds are also subtracted from what pods can
@@ -39,7 +43,7 @@ class NodeSettings:
     provider_id: str = ""
     kubelet_port: int = 10250
     # Features that API servers may use with this kubelet.
-    declared_features: tuple[str, ...] = ()
+    declared_features: tuple[str, ...] = RESIZE_FEATURES
     kubelet_version: str = KUBELET_VERSION
     max_pods: int = 110
     # Quantities by resource that are not allocatable, in addition to the thresholds.

@@ -14,10 +14,12 @@ from podlife.errors import ConfigError
 from podlife.kubelet.runtime import (
     ConflictInRuntimeError,
     ContainerConfig,
+    ContainerRuntimeError,
     ContainerState,
     ExecError,
     InvalidContainerError,
     NotFoundInRuntimeError,
+    Resources,
     SandboxConfig,
     SandboxState,
 )
@@ -93,6 +95,22 @@ def check_exec(command: Sequence[str], name: str, state: ContainerState) -> None
 def check_running(name: str, state: ContainerState) -> None:
     if state is not ContainerState.RUNNING:
         raise ExecError(f"container {name!r} does not run: it is {state}")
+
+
+def is_limited_further(new: Resources, old: Resources) -> bool:
+    """Whether memory is limited to less than before."""
+    limit, before = new.memory_limit_bytes, old.memory_limit_bytes
+    return limit is not None and (before is None or limit < before)
+
+
+def check_memory_usage(name: str, resources: Resources, usage_bytes: int) -> None:
+    """A limit below the usage would have the container killed. Upstream's message."""
+    limit_bytes = resources.memory_limit_bytes
+    if limit_bytes is not None and usage_bytes >= limit_bytes:
+        raise ContainerRuntimeError(
+            f'cannot decrease memory limits: attempting to set container "{name}" memory limit ({limit_bytes}) '
+            f"below current usage ({usage_bytes})"
+        )
 
 
 def log_path_of(sandbox: SandboxConfig, config: ContainerConfig) -> Path | None:

@@ -144,13 +144,6 @@ def all_containers_restarting(pod: Pod, phase: str, *, is_restarting: bool) -> O
     }
 
 
-def resize_pending(pod: Pod, names: Sequence[str]) -> Object:
-    """For a pod with containers whose resources differ from the spec."""
-    detail = _names("in-place resize is not supported by this node", names)[0]
-    message = f"{detail} will have its new resources when it is restarted"
-    return condition(pod, "PodResizePending", True, "Infeasible", message)
-
-
 def with_condition(conditions: Iterable[Mapping[str, Any]], condition: Mapping[str, Any]) -> list[Object]:
     """Replace the condition of the same type, or append."""
     result = [dict(each) for each in conditions]

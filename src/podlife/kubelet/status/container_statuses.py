@@ -6,15 +6,15 @@ A container that ran and that the runtime has lost is reported as terminated, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import Object, format_time
 from podlife.kubelet.kuberuntime import StartFailure
-from podlife.kubelet.kuberuntime.labels import resources_at_start
 from podlife.kubelet.kuberuntime.log_directory import LOG_BYTES, LOG_LINES
+from podlife.kubelet.kuberuntime.resources import reported_resources
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_fields import (
     Container,
@@ -44,7 +44,8 @@ _ASSUMED_COMPLETED = (
 
 @dataclass(frozen=True)
 class PodObservation:
-    """`runtime` is the scheme of container IDs; `logs` are log tails of failed containers, by ID."""
+    """`runtime` is the scheme of container IDs; `logs` are log tails of failed containers, by ID; `resize` are the
+    conditions of a resize."""
 
     pod: Pod
     observed: ObservedPod
@@ -52,6 +53,7 @@ class PodObservation:
     start_failures: Mapping[str, StartFailure] = field(default_factory=dict)
     is_restarting_all: bool = False
     logs: Mapping[str, str] = field(default_factory=dict)
+    resize: Sequence[Object] = ()
 
 
 def container_statuses(
@@ -156,10 +158,12 @@ def _instance_status(
 
 
 def _resources(container: Container, known: ContainerStatus) -> Object:
-    """The resources that the instance runs with; a resize takes effect at the next start."""
-    resources = resources_at_start(container, known.config.annotations)
-    allocated = resources.get("requests")
-    return {"resources": resources, **({"allocatedResources": allocated} if allocated else {})}
+    """The container has its allocated resources; the runtime may not have made a resize yet."""
+    allocated = (container.get("resources") or {}).get("requests")
+    return {
+        "resources": reported_resources(container, known),
+        **({"allocatedResources": allocated} if allocated else {}),
+    }
 
 
 def _state(seen: PodObservation, container: Container, known: ContainerStatus, container_id: str) -> Object:

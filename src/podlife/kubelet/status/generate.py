@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,7 +37,7 @@ def _has_any_container(pod: Pod, observed: ObservedPod) -> bool:
 
 
 class StatusGenerator:
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every collaborator is injected explicitly
         self,
         manager: StatusManager,
         prober: Probes,
@@ -46,6 +46,8 @@ class StatusGenerator:
         reasons: ReasonCache,
         runtime_name: str,
         host_ips: tuple[str, ...],
+        *,
+        resizes: Callable[[str], Sequence[Object]] = lambda _: (),
     ) -> None:
         self.manager = manager
         self._prober = prober
@@ -54,6 +56,8 @@ class StatusGenerator:
         self._runtime_name = runtime_name
         self._node = NodeFacts(clock.now(), host_ips)
         self._reasons = reasons
+        # Conditions of the resize of a pod, by UID.
+        self._resizes = resizes
 
     def known(self, pod: Pod) -> Mapping[str, Any]:
         """The newest status: the last one generated, or the pod's own."""
@@ -75,6 +79,7 @@ class StatusGenerator:
             self._reasons.get(pod["metadata"]["uid"]),
             is_restarting,
             _log_tails(pod, observed),
+            () if is_terminal else self._resizes(pod["metadata"]["uid"]),
         )
         status = pod_status(seen, old, self._prober.result, self._node, is_terminal=is_terminal)
         if is_restarting and not _has_any_container(pod, observed):

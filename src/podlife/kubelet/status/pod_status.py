@@ -12,7 +12,6 @@ from typing import Any
 
 from podlife.api.codec import Object, parse_time
 from podlife.kubelet.kuberuntime.compute_pod_actions import sandbox_changed
-from podlife.kubelet.kuberuntime.labels import resources_at_start
 from podlife.kubelet.pod_fields import (
     Container,
     Pod,
@@ -112,6 +111,7 @@ def _conditions(seen: PodObservation, old: Mapping[str, Any], status: Mapping[st
     ]
     api_conditions = (pod.get("status") or {}).get("conditions") or ()
     found = [dict(each) for each in api_conditions if not conditions.is_owned_by_kubelet(each["type"])]
+    found += map(dict, seen.resize)
     if disruption := condition_of(old, conditions.DISRUPTION_TARGET):
         found = conditions.with_condition(found, disruption)
     has_sandbox = not sandbox_changed(pod, seen.observed).is_new
@@ -124,22 +124,9 @@ def _conditions(seen: PodObservation, old: Mapping[str, Any], status: Mapping[st
         # Only scheduled pods reach the kubelet.
         conditions.condition(pod, "PodScheduled", True),
     ]
-    if resized := _resized(seen):
-        found.append(conditions.resize_pending(pod, resized))
     if could_restart_all(pod):
         found.append(conditions.all_containers_restarting(pod, phase, is_restarting=seen.is_restarting_all))
     return found
-
-
-def _resized(seen: PodObservation) -> list[str]:
-    """Running containers whose resources differ from the spec."""
-    return [
-        each["name"]
-        for each in (*init_containers_of(seen.pod), *containers_of(seen.pod))
-        if (newest := seen.observed.newest.get(each["name"])) is not None
-        and newest.is_running
-        and resources_at_start(each, newest.config.annotations) != (each.get("resources") or {})
-    ]
 
 
 def _addresses(seen: PodObservation, old: Mapping[str, Any], node: NodeFacts) -> Object:

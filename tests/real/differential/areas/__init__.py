@@ -14,6 +14,7 @@ from tests.real.differential.areas.networks import NETWORKS
 from tests.real.differential.areas.other_groups import API_SERVICES, AUTOSCALERS, CLASSES, INGRESSES
 from tests.real.differential.areas.patches import PATCHES
 from tests.real.differential.areas.pod_creation import CREATION
+from tests.real.differential.areas.pod_resize import RESIZE
 from tests.real.differential.areas.pod_updates import UPDATES
 from tests.real.differential.areas.pod_validation import VALIDATION
 from tests.real.differential.areas.policies import FLOW_CONTROL, RBAC, SLICES
@@ -29,6 +30,7 @@ AREAS = [
     CREATION,
     VALIDATION,
     UPDATES,
+    RESIZE,
     LISTS,
     WATCHES,
     PATCHES,

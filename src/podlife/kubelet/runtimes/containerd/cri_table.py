@@ -56,9 +56,17 @@ ListContainersRequest filter=1:ContainerFilter
 Container id=1 pod_sandbox_id=2 image_ref=5 state=6:int32 created_at=7:int64 labels=8% annotations=9%
 ListContainersResponse containers=1:Container*
 ContainerStatusRequest container_id=1
+ContainerResources linux=1:LinuxContainerResources
 ContainerStatus id=1 state=3:int32 created_at=4:int64 started_at=5:int64 finished_at=6:int64 exit_code=7:int32 \
-image_ref=9 reason=10 message=11 labels=12% annotations=13%
+image_ref=9 reason=10 message=11 labels=12% annotations=13% resources=16:ContainerResources
 ContainerStatusResponse status=1:ContainerStatus
+UpdateContainerResourcesRequest container_id=1 linux=2:LinuxContainerResources
+UpdateContainerResourcesResponse
+UInt64Value value=1:uint64
+MemoryUsage usage_bytes=4:UInt64Value
+ContainerStats memory=3:MemoryUsage
+ContainerStatsRequest container_id=1
+ContainerStatsResponse stats=1:ContainerStats
 ExecSyncRequest container_id=1 cmd=2* timeout=3:int64
 ExecSyncResponse stdout=1:bytes stderr=2:bytes exit_code=3:int32
 ExecRequest container_id=1 cmd=2* tty=3:bool stdin=4:bool stdout=5:bool stderr=6:bool

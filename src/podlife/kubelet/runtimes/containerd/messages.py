@@ -21,7 +21,7 @@ ListPidsRequest container_id=1
 ProcessInfo pid=1:uint32 info=2:Any
 ListPidsResponse processes=1:ProcessInfo*
 """
-_KINDS = {"": 9, "string": 9, "bool": 8, "int32": 5, "uint32": 13, "int64": 3, "bytes": 12}
+_KINDS = {"": 9, "string": 9, "bool": 8, "int32": 5, "uint32": 13, "int64": 3, "uint64": 4, "bytes": 12}
 _MESSAGE, _REPEATED, _OPTIONAL = 11, 3, 1
 
 

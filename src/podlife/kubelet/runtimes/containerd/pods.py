@@ -19,17 +19,26 @@ from podlife.kubelet.runtime import (
     ContainerRuntimeError,
     ContainerState,
     NotFoundInRuntimeError,
+    Resources,
     RuntimeUnavailableError,
     SandboxConfig,
     SandboxState,
     SandboxStatus,
     StartContainerError,
 )
-from podlife.kubelet.runtimes.preconditions import check_ready, log_path_of, make_private, started_before
+from podlife.kubelet.runtimes.preconditions import (
+    check_memory_usage,
+    check_ready,
+    check_running,
+    is_limited_further,
+    log_path_of,
+    make_private,
+    started_before,
+)
 
 from .client import CALL_SECONDS, ContainerdSettings, CriClient
 from .reader import StateReader
-from .requests import ContainerRecord, container_request, sandbox_request
+from .requests import ContainerRecord, container_request, linux_resources, sandbox_request
 from .state_diff import ObservedContainer, ObservedSandbox, StateDiff
 from .statuses import make_file, termination_file
 
@@ -165,6 +174,17 @@ class Pods:
             # CRI's timeout is in whole seconds.
             await self._request_stop(container_id, 0)
         await self._reader.refresh(container_id)
+
+    async def update(self, container_id: str, resources: Resources) -> None:
+        status = await self._reader.container(container_id)
+        check_running(status.config.name, status.state)
+        if is_limited_further(resources, status.config.resources):
+            stats = (await self._client.call("ContainerStats", container_id=container_id)).stats
+            check_memory_usage(status.config.name, resources, stats.memory.usage_bytes.value)
+        await self._client.call(
+            "UpdateContainerResources", container_id=container_id, linux=linux_resources(resources)
+        )
+        await self._reader.note_resources(container_id, resources)
 
     async def _request_stop(self, container_id: str, grace_seconds: int) -> None:
         seconds = grace_seconds + _KILL_SECONDS

@@ -13,13 +13,14 @@ from podlife.kubelet.runtime import (
     ContainerState,
     ContainerStatus,
     NotFoundInRuntimeError,
+    Resources,
     SandboxState,
     SandboxStatus,
 )
 
 from .client import ContainerdSettings, CriClient
 from .messages import message
-from .requests import selector
+from .requests import reported_resources, selector
 from .state_diff import StateDiff
 from .statuses import (
     container_state,
@@ -64,9 +65,18 @@ class StateReader:
         status = container_status(raw)
         if status is None:
             raise NotFoundInRuntimeError(f"container {container_id} does not belong to this kubelet")
+        # What this kubelet has requested counts, even if the daemon rounds it.
+        kept = self._containers.get(status.id)
+        own = status.config.resources
+        status = _with_resources(status, kept.config.resources if kept else reported_resources(raw, own))
         self._containers[status.id] = status
         self._state.observe_container(observed_container(raw))
         return status
+
+    async def note_resources(self, container_id: str, resources: Resources) -> None:
+        """It has been given other resources, which not every daemon reports."""
+        status = await self.container(container_id)
+        self._containers[container_id] = _with_resources(status, resources)
 
     async def raw_status(self, container_id: str) -> Any:
         try:
@@ -159,3 +169,7 @@ class StateReader:
             del self._containers[gone]
         for gone in [each for each in self._ips if each in known and each not in sandboxes]:
             del self._ips[gone]
+
+
+def _with_resources(status: ContainerStatus, resources: Resources) -> ContainerStatus:
+    return dataclasses.replace(status, config=dataclasses.replace(status.config, resources=resources))

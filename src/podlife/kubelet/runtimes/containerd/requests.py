@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def container_request(sandbox: SandboxConfig, record: ContainerRecord, settings:
             stdin_once=config.stdin_once,
             tty=config.tty,
             linux=message("LinuxContainerConfig")(
-                resources=_resources(config.resources), security_context=_security(sandbox, config)
+                resources=linux_resources(config.resources), security_context=_security(sandbox, config)
             ),
             stop_signal=_signal(config),
         )
@@ -134,11 +135,10 @@ def _mounts(record: ContainerRecord) -> list[Any]:
     return mounts
 
 
-def _resources(wanted: Resources) -> Any:
-    resources = message("LinuxContainerResources")()
-    if wanted.cpu_request_millis is not None:
-        shares = wanted.cpu_request_millis * 1024 // 1000
-        resources.cpu_shares = min(max(shares, _MIN_SHARES), _MAX_SHARES)
+def linux_resources(wanted: Resources) -> Any:
+    # As upstream: a container that requests no CPU has the least of it while others need it.
+    shares = (wanted.cpu_request_millis or wanted.cpu_limit_millis or 0) * 1024 // 1000
+    resources = message("LinuxContainerResources")(cpu_shares=min(max(shares, _MIN_SHARES), _MAX_SHARES))
     if wanted.cpu_limit_millis is not None:
         resources.cpu_period = _CPU_PERIOD_MICROSECONDS
         quota = math.ceil(wanted.cpu_limit_millis * _CPU_PERIOD_MICROSECONDS / 1000)
@@ -149,6 +149,25 @@ def _resources(wanted: Resources) -> Any:
         # CRI has no field for it. `unified` passes cgroup v2 settings through; v1 has no equivalent.
         resources.unified["pids.max"] = str(wanted.pids_limit)
     return resources
+
+
+def reported_resources(raw: Any, known: Resources) -> Resources:
+    """The resources of a container by its status; `known` are those that it was created with. What CRI does not
+    represent, and every value if the daemon reports none, stays as it is known."""
+    linux = raw.resources.linux
+    wanted = linux_resources(known)
+    fields = ("cpu_shares", "cpu_quota", "memory_limit_in_bytes")
+    if not raw.HasField("resources") or all(getattr(linux, each) == getattr(wanted, each) for each in fields):
+        return known
+    return replace(
+        known,
+        cpu_request_millis=math.ceil(linux.cpu_shares * 1000 / 1024)
+        if linux.cpu_shares > _MIN_SHARES
+        else None,
+        cpu_limit_millis=max(linux.cpu_quota, 0) * 1000 // (linux.cpu_period or _CPU_PERIOD_MICROSECONDS)
+        or None,
+        memory_limit_bytes=max(linux.memory_limit_in_bytes, 0) or None,
+    )
 
 
 def _security(sandbox: SandboxConfig, config: ContainerConfig) -> Any:

@@ -21,6 +21,7 @@ from podlife.kubelet.runtime import (
     ExecResult,
     ExecSession,
     PodConnection,
+    Resources,
     RuntimeEvent,
     RuntimeUnavailableError,
     SandboxConfig,
@@ -155,6 +156,10 @@ class ContainerdRuntime:
     async def remove_container(self, container_id: str) -> None:
         await self._calls.wait_for(container_id)
         await self._calls.run(self._pods.remove(container_id), f"remove {container_id}")
+
+    async def update_container_resources(self, container_id: str, resources: Resources) -> None:
+        call = self._pods.update(container_id, resources)
+        await self._calls.run(call, f"resize {container_id}", within=container_id)
 
     async def container_status(self, container_id: str) -> ContainerStatus:
         return await self._reader.container(container_id)

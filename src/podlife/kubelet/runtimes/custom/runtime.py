@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -19,6 +20,7 @@ from podlife.kubelet.runtime import (
     ContainerStatus,
     EventKind,
     ExecSession,
+    Resources,
     RuntimeEvent,
     SandboxConfig,
     SandboxState,
@@ -40,6 +42,7 @@ from podlife.kubelet.runtimes.preconditions import (
     check_new_container,
     check_new_sandbox,
     check_ready,
+    check_running,
     find,
     log_path_of,
     started_before,
@@ -159,6 +162,13 @@ class CustomRuntime:
         if container_id in self._records.containers:
             self._records.remove_container(container)
             self._driver.publish(EventKind.CONTAINER_REMOVED, container.sandbox, container_id)
+
+    async def update_container_resources(self, container_id: str, resources: Resources) -> None:
+        """Recorded only: a `Compute` enforces no limits."""
+        container = self._container(container_id)
+        check_running(container.stored.config.name, container.state)
+        container.stored.config = replace(container.stored.config, resources=resources)
+        self._records.save(container.stored)
 
     async def container_status(self, container_id: str) -> ContainerStatus:
         return self._container(container_id).status()

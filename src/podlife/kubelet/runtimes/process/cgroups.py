@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from podlife.kubelet.runtime import Resources
+from podlife.kubelet.runtime import ContainerConfig, Resources
+from podlife.kubelet.runtimes.preconditions import check_memory_usage, is_limited_further
 
 _CONTROLLERS = ("cpu", "memory", "pids")
 _PERIOD_MICROSECONDS = 100_000
 _FOLDER = "podlife"
+_USAGE = ("memory.usage_in_bytes", "memory.current")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,25 @@ class Cgroups:
     parents: dict[str, Path]
 
     def groups(self, container_id: str, resources: Resources) -> list[dict[str, Any]]:
-        """The cgroups a supervisor must create, with their values; empty for a container without limits."""
+        """The cgroups a supervisor must create, with their values; empty for a container without resources. One with
+        any has those of CPU and memory, so that they can be set while it is running."""
         wanted = _values(resources, is_v2=self.version == 2)
+        is_resizable = any(wanted[each] and each in self.parents for each in ("cpu", "memory"))
         by_folder: dict[Path, dict[str, str]] = {}
         for controller, values in wanted.items():
-            if values and controller in self.parents:
+            if controller in self.parents and (values or (is_resizable and controller != "pids")):
                 by_folder.setdefault(self.parents[controller] / container_id, {}).update(values)
         return [{"path": str(path), "values": values} for path, values in by_folder.items()]
+
+    def set(self, container_id: str, config: ContainerConfig, resources: Resources) -> None:
+        """Change the values of a running container; one without cgroups has them from its next start. Blocking."""
+        groups = [each for each in self.groups(container_id, resources) if Path(each["path"]).is_dir()]
+        for usage in (Path(group["path"]) / each for group in groups for each in _USAGE):
+            if is_limited_further(resources, config.resources) and usage.exists():
+                check_memory_usage(config.name, resources, int(usage.read_text()))
+        for group in groups:
+            for file, value in group["values"].items():
+                (Path(group["path"]) / file).write_text(value)
 
 
 def discover(proc: Path = Path("/proc/self")) -> Cgroups | None:

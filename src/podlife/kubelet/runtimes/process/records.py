@@ -2,7 +2,8 @@
 
     agent.lock, starting.lock      held by the one active kubelet; held while starts are pending
     sandboxes/<id>.json            a sandbox, replaced atomically when it changes
-    containers/<id>/               config.json; then, written by the supervisor: claimed, started.json, exit.json
+    containers/<id>/               config.json, after a resize resources.json; then, written by the supervisor: claimed,
+                                   started.json, exit.json
     locks/<id>                     held by the supervisor while it lives
     making/, leaving/              entries being created or removed; both are emptied when a kubelet starts
 
@@ -17,14 +18,14 @@ import contextlib
 import fcntl
 import logging
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from podlife.kubelet.runtime import ContainerConfig, ContainerState, SandboxConfig, SandboxState
+from podlife.kubelet.runtime import ContainerConfig, ContainerState, Resources, SandboxConfig, SandboxState
 from podlife.kubelet.volumemanager.removal import remove_tree
 
 log = logging.getLogger(__name__)
@@ -173,6 +174,13 @@ class Records:
         stored = {name: getattr(record, name) for name in _StoredContainer.__struct_fields__}
         write_private(made / "config.json", msgspec.json.encode({"record": stored, "launch": launch}))
 
+    def save_resources(self, container_id: str, resources: Resources) -> None:
+        """Of a container that was resized while it is running."""
+        made = self._making / f"{container_id}.resources"
+        made.unlink(missing_ok=True)
+        write_private(made, msgspec.json.encode(resources))
+        made.rename(self.container(container_id) / "resources.json")
+
     def detach_container(self, container_id: str) -> Path:
         """Hide the container at once, also from the next kubelet. Returns the folder, which the caller removes."""
         leaving = self._leaving / container_id
@@ -231,6 +239,8 @@ class Records:
 
     def _load_container(self, folder: Path) -> ContainerRecord:
         stored = msgspec.json.decode((folder / "config.json").read_bytes(), type=_ContainerFile).record
+        if (resources := _read(folder / "resources.json", Resources)) is not None:
+            stored.config = replace(stored.config, resources=resources)
         record = ContainerRecord(**msgspec.structs.asdict(stored))
         self.refresh(record)
         record.is_exit_reported = record.state is ContainerState.EXITED

@@ -12,6 +12,7 @@ import secrets
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -20,6 +21,7 @@ from podlife.clock import Clock
 from podlife.errors import ConfigError
 from podlife.kubelet.runtime import (
     ContainerConfig,
+    ContainerRuntimeError,
     ContainerState,
     ContainerStatus,
     EventKind,
@@ -27,6 +29,7 @@ from podlife.kubelet.runtime import (
     InvalidContainerError,
     NotFoundInRuntimeError,
     PodConnection,
+    Resources,
     RuntimeEvent,
     RuntimeUnavailableError,
     SandboxConfig,
@@ -199,6 +202,21 @@ class ProcessRuntime:
             self._publish(EventKind.CONTAINER_REMOVED, self._sandboxes.get(record.sandbox_id), record)
             removal = asyncio.to_thread(remove, detached)
             await asyncio.shield(self._exits.spawn(removal, f"remove {record.config.name}"))
+
+    async def update_container_resources(self, container_id: str, resources: Resources) -> None:
+        record = self._container(container_id)
+        name = record.config.name
+        check_running(name, record.state)
+        if self._cgroups is not None:
+            try:
+                await asyncio.to_thread(self._cgroups.set, container_id, record.config, resources)
+            except OSError as failure:
+                raise ContainerRuntimeError(
+                    f"container {name!r} cannot be resized: {failure.strerror}"
+                ) from failure
+        with _reporting_write_errors(f"container {name!r}"):
+            self._records.save_resources(container_id, resources)
+        record.config = replace(record.config, resources=resources)
 
     async def container_status(self, container_id: str) -> ContainerStatus:
         return self._container_status(self._container(container_id))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from typing import Self
 
 from podlife.kubelet.runtime import (
     ContainerConfig,
+    ContainerRuntimeError,
     ContainerState,
     ContainerStatus,
     EventKind,
@@ -16,6 +18,7 @@ from podlife.kubelet.runtime import (
     ExecSession,
     ImagePullError,
     InvalidContainerError,
+    Resources,
     RuntimeEvent,
     SandboxConfig,
     SandboxState,
@@ -28,6 +31,7 @@ from podlife.kubelet.runtimes.preconditions import (
     check_new_container,
     check_new_sandbox,
     check_ready,
+    check_running,
     find,
     log_path_of,
     started_before,
@@ -133,6 +137,13 @@ class SimRuntime:
         if container is not None:
             del container.sandbox.containers[container_id]
             self._world.publish(EventKind.CONTAINER_REMOVED, container.sandbox, container)
+
+    async def update_container_resources(self, container_id: str, resources: Resources) -> None:
+        container = self._container(container_id)
+        check_running(container.config.name, container.state)
+        if self._world.resize_error:
+            raise ContainerRuntimeError(self._world.resize_error)
+        container.config = replace(container.config, resources=resources)
 
     async def container_status(self, container_id: str) -> ContainerStatus:
         return self._world.container_status(self._container(container_id))

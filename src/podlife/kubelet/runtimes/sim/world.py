@@ -110,6 +110,8 @@ class SimWorld:
         self.ips = ips
         # Pull errors by image; all other images can be pulled.
         self.image_errors: dict[str, str] = {}
+        # Why containers cannot be resized.
+        self.resize_error = ""
         self.sandboxes: dict[str, SimSandbox] = {}
         self.containers: dict[str, SimContainer] = {}
         self.subscriptions = Subscriptions()

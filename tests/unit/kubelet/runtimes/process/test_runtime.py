@@ -11,6 +11,7 @@ import pytest
 
 from podlife.kubelet.runtime import (
     ContainerConfig,
+    ContainerRuntimeError,
     InvalidContainerError,
     Resources,
     StartContainerError,
@@ -188,6 +189,28 @@ async def test_the_groups_of_a_container_are_gone_when_it_is(world: ProcessWorld
     assert container_id.encode() in result.stdout
     await world.runtime.stop_container(container_id, grace_seconds=5)
     assert not any(Path(group).exists() for group in groups)
+
+
+@with_cgroups
+async def test_the_limits_of_a_running_container_change_but_not_below_its_usage(world: ProcessWorld) -> None:
+    container_id = await world.start(resources=Resources(cpu_request_millis=100))
+    found = discover()
+    assert found is not None
+
+    async def set_and_read(resources: Resources) -> set[str]:
+        await world.runtime.update_container_resources(container_id, resources)
+        folders = [Path(group["path"]) for group in found.groups(container_id, resources)]
+        files = ("cpu.max", "cpu.cfs_quota_us", "memory.max", "memory.limit_in_bytes")
+        return {
+            path.read_text().strip() for each in folders for name in files if (path := each / name).exists()
+        }
+
+    quotas = {1: {"50000", str(512 << 20)}, 2: {"50000 100000", str(512 << 20)}}
+    limits = Resources(100, 500, 512 << 20)
+    assert await set_and_read(limits) == quotas[found.version]
+    with pytest.raises(ContainerRuntimeError, match=r"memory limit \(4096\) below current usage \(\d+\)"):
+        await set_and_read(Resources(100, 500, 4096))
+    assert (await world.runtime.container_status(container_id)).config.resources == limits
 
 
 async def test_a_container_with_a_terminal(world: ProcessWorld) -> None:

@@ -5,20 +5,23 @@ Two more strategies serve subresources of pods that write one part of the spec: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from podlife.api.codec import Object
 from podlife.api.defaults import default_pod
 from podlife.api.defaults.fields import fill_absent
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden
 from podlife.api.labels import validate_label_selector
 from podlife.apiserver.strategies.core.pod.containers import validate_image
+from podlife.apiserver.strategies.core.pod.resize import (
+    has_other_counts,
+    resized_spec,
+    unresizable,
+    validate_resize,
+)
 from podlife.apiserver.strategies.core.pod.spec import validate_pod_spec
 from podlife.apiserver.strategies.core.pod.status import (
     default_pod_status,
     first_status,
     keep_of_old_status,
-    qos_class,
     validate_pod_status,
 )
 from podlife.apiserver.strategies.core.pod.template import (
@@ -195,44 +198,25 @@ class EphemeralContainersStrategy(PodStrategy):
 
 
 class ResizeStrategy(PodStrategy):
-    """`pods/resize`: only resources and resize policies of an update count, and the QoS class must not change."""
+    """`pods/resize`: only resources and resize policies of an update count."""
 
     def prepare_update(self, new: Object, old: Object) -> None:
+        if has_other_counts(new["spec"], old["spec"]):
+            # Rejected, by an error that shows the given status.
+            return
         super().prepare_update(new, old)
         _keep_metadata(new, old)
-        wanted = new["spec"]
-        new["spec"] = dict(old["spec"])
-        if "resources" in wanted:
-            new["spec"]["resources"] = wanted["resources"]
-        for field in ("containers", "initContainers"):
-            if field in old["spec"]:
-                new["spec"][field] = _with_resources(wanted.get(field, []), old["spec"][field])
+        new["spec"] = resized_spec(new["spec"], old["spec"])
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        """`validate_update` validates all of it: a pod that cannot be resized has one error."""
+        return []
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        for field in ("containers", "initContainers"):
-            if _names(new["spec"].get(field, ())) != _names(old["spec"].get(field, ())):
-                return [forbidden(f"spec.{field}", "pod updates may not add or remove containers")]
-        qos = (old.get("status") or {}).get("qosClass")
-        detail = "Pod QOS Class may not change as a result of resizing"
-        errors = [] if qos_class(new["spec"]) == qos else [bad_value("spec", qos or "", detail)]
-        return [*errors, *validate_annotation_update(new["metadata"], old["metadata"])]
+        return unresizable(old) or [*super().validate(new), *validate_resize(new, old)]
 
-
-def _names(containers: Sequence[Object]) -> list[str | None]:
-    return [container.get("name") for container in containers]
-
-
-def _with_resources(wanted: list[Object], old: list[Object]) -> list[Object]:
-    if _names(wanted) != _names(old):
-        return wanted
-    merged: list[Object] = []
-    for after, before in zip(wanted, old, strict=True):
-        container = {key: value for key, value in before.items() if key != "resizePolicy"}
-        container["resources"] = after.get("resources") or {}
-        if "resizePolicy" in after:
-            container["resizePolicy"] = after["resizePolicy"]
-        merged.append(container)
-    return merged
+    def warnings(self, obj: Object) -> list[str]:
+        return []
 
 
 class PodDisruptionBudgetStrategy(Strategy):

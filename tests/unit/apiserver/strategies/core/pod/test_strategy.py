@@ -54,7 +54,41 @@ def test_a_resize_that_would_change_the_class_of_service_is_refused() -> None:
     old = stored(pod(box(resources={"requests": {"cpu": "1"}})))
     new = stored(pod())
     POD_RESIZE.prepare_update(new, old)
-    assert [error.path for error in POD_RESIZE.validate_update(new, old)] == ["spec"]
+    assert [error.path for error in POD_RESIZE.validate_update(new, old)] == [
+        "spec",
+        "spec.containers[0].resources.requests",
+    ]
+
+
+def test_a_resize_never_removes_renames_or_touches_other_resources() -> None:
+    old = stored(pod(box(resources={"requests": {"cpu": "1", "ephemeral-storage": "1Gi"}}), box("b")))
+    for containers, expected in (
+        ((box(resources={"requests": {"cpu": "2", "ephemeral-storage": "1024Mi"}}), box("b")), []),
+        (
+            (box(resources={"requests": {"cpu": "2", "ephemeral-storage": "2Gi"}}), box("b")),
+            ["spec: Forbidden: only cpu and memory resources are mutable"],
+        ),
+        (
+            (box("x", resources={"requests": {"cpu": "2", "ephemeral-storage": "1Gi"}}), box("b")),
+            ["spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize"],
+        ),
+        (
+            (box(resources={"requests": {"cpu": "2", "ephemeral-storage": "1Gi"}}),),
+            ["spec.containers: Forbidden: containers may not be added or removed on resize"],
+        ),
+    ):
+        new = stored(pod(*containers))
+        POD_RESIZE.prepare_update(new, old)
+        assert [str(error) for error in POD_RESIZE.validate_update(new, old)] == expected
+
+
+def test_static_pods_and_windows_pods_are_not_resized() -> None:
+    static = stored(pod(nodeName="n"))
+    static["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    for old, noun in ((static, "static"), (stored(pod(os={"name": "windows"})), "windows")):
+        assert [str(error) for error in POD_RESIZE.validate_update(old, old)] == [
+            f"[]: Forbidden: {noun} pods cannot be resized"
+        ]
 
 
 def test_a_change_that_is_not_allowed_is_shown_with_what_it_was() -> None:
