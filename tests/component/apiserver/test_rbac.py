@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -126,6 +127,42 @@ async def test_a_role_with_more_permissions_than_can_be_compared_is_refused(worl
     code, answer = await world.role("huge", huge, peer=AUTHOR)
     assert code == 403
     assert "its rules grant 27000000 permissions, which exceeds the maximum (10000)" in answer["message"]
+
+
+async def test_permissions_times_rules_of_the_author_are_bounded(world: World) -> None:
+    await world.role("held", *(rule("get", f"h{number}") for number in range(4000)))
+    await world.bind("held", "held", "author")
+    few, many = (
+        rule("get", "pods") | {"resourceNames": [f"n{number}" for number in range(count)]}
+        for count in (10, 9000)
+    )
+    assert (await world.role("few", few, peer=AUTHOR))[0] == 201
+    code, answer = await world.role("many", many, peer=AUTHOR)
+    assert code == 403
+    assert "grant 9000 permissions, which are too many to compare with the 40" in answer["message"]
+
+
+async def test_permissions_are_compared_in_a_thread(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison waits until the event loop has answered another request."""
+    policy, answered = world.handler.authorizer.policy, threading.Event()
+    compare = policy.missing_permissions
+
+    def compare_later(*args: Any) -> Any:
+        assert answered.wait(10), "the event loop is blocked"
+        return compare(*args)
+
+    monkeypatch.setattr(policy, "missing_permissions", compare_later)
+    for writing in (
+        world.role("mine", rule("get", "pods"), peer=AUTHOR),
+        world.ask("PUT", f"{API}/clusterroles/mine", {"metadata": {"name": "mine"}}, peer=AUTHOR),
+        world.bind("mine", "mine", "joe", peer=AUTHOR),
+    ):
+        answered.clear()
+        async with asyncio.TaskGroup() as group:
+            written = group.create_task(writing)
+            assert (await world.ask("GET", "/api/v1/namespaces/default"))[0] == 200
+            answered.set()
+        assert written.result()[0] in (200, 201), written.result()
 
 
 async def test_a_garbage_collector_may_remove_finalizers_of_any_role(world: World) -> None:

@@ -81,10 +81,29 @@ class _Scope:
                 del found[subject]
 
 
+class _StoredRole:
+    """One version of a role. A change replaces it, so a thread that compiles it meanwhile cannot bring it back."""
+
+    __slots__ = ("_rules", "_value")
+
+    def __init__(self, value: bytes) -> None:
+        self._value = value
+        self._rules: RuleSet | None = None
+
+    @property
+    def rules(self) -> RuleSet:
+        """Compiled when it is first needed."""
+        # In this order: another thread may be done with it at any moment.
+        value, rules = self._value, self._rules
+        if rules is None:
+            rules = self._rules = RuleSet(decode_object(value).get("rules") or ())
+            self._value = b""
+        return rules
+
+
 class RbacPolicy:
     def __init__(self, store: Store) -> None:
-        # Compiled when it is first needed.
-        self._roles: dict[RoleRef, RuleSet | bytes] = {}
+        self._roles: dict[RoleRef, _StoredRole] = {}
         self._scopes: dict[str, _Scope] = {"": _Scope()}
         for plural, objects in bootstrap_policy().items():
             for obj in objects:
@@ -93,7 +112,9 @@ class RbacPolicy:
                     self._bind(meta.get("namespace", ""), meta["name"], obj)
                 else:
                     kind = "Role" if plural == "roles" else "ClusterRole"
-                    self._roles[RoleRef(kind, meta.get("namespace", ""), meta["name"])] = encode(obj)
+                    self._roles[RoleRef(kind, meta.get("namespace", ""), meta["name"])] = _StoredRole(
+                        encode(obj)
+                    )
         for resource in ROLES:
             store.follow(resource, self._follow_role)
         for resource in BINDINGS:
@@ -102,7 +123,7 @@ class RbacPolicy:
     def authorize(self, user: UserInfo, asked: Attributes) -> Decision:
         """Allow, with the binding that does as the reason, or deny, with the roles that were not found."""
         missing: list[RoleRef] = []
-        for grant in self._grants(user, asked.namespace):
+        for grant in self._grants_by_role(user, asked.namespace):
             rules = self.rules_of(grant.role)
             if rules is None:
                 missing.append(grant.role)
@@ -115,13 +136,7 @@ class RbacPolicy:
         upstream's storage says, of that of the request."""
         rules: list[Object] = []
         missing: list[RoleRef] = []
-        seen = set()
-        for grant in self._grants(user, namespace):
-            binding = grant.namespace, grant.binding
-            # A user and its groups can be subjects of one binding.
-            if binding in seen:
-                continue
-            seen.add(binding)
+        for grant in self._grants_by_role(user, namespace):
             role = self.rules_of(grant.role)
             if role is None:
                 missing.append(grant.role)
@@ -129,19 +144,31 @@ class RbacPolicy:
                 rules.extend(role.rules)
         return rules, _not_found(missing, resource)
 
+    def count_rules(self, user: UserInfo, namespace: str) -> int:
+        """Return how many rules a decision about the user may have to look at."""
+        roles = (self.rules_of(grant.role) for grant in self._grants_by_role(user, namespace))
+        return sum(len(role.rules) for role in roles if role)
+
     def missing_permissions(
         self, user: UserInfo, namespace: str, wanted: Iterable[Attributes]
     ) -> list[Attributes]:
         """Return those of the permissions that the user does not have in a namespace."""
-        roles = [rules for grant in self._grants(user, namespace) if (rules := self.rules_of(grant.role))]
+        grants = self._grants_by_role(user, namespace)
+        roles = [rules for grant in grants if (rules := self.rules_of(grant.role))]
         return [each for each in wanted if not any(rules.allows(each) for rules in roles)]
 
     def rules_of(self, ref: RoleRef) -> RuleSet | None:
         """Return the rules of a role; None if there is no such role."""
         role = self._roles.get(ref)
-        if isinstance(role, bytes):
-            role = self._roles[ref] = RuleSet(decode_object(role).get("rules") or ())
-        return role
+        return role.rules if role else None
+
+    def _grants_by_role(self, user: UserInfo, namespace: str) -> Iterator[Grant]:
+        """The first grant of each role: the others give the user nothing more."""
+        seen = set()
+        for grant in self._grants(user, namespace):
+            if grant.role not in seen:
+                seen.add(grant.role)
+                yield grant
 
     def _grants(self, user: UserInfo, namespace: str) -> Iterator[Grant]:
         for scope in (self._scopes.get(each) for each in (("", namespace) if namespace else ("",))):
@@ -156,7 +183,7 @@ class RbacPolicy:
         if event.type is EventType.DELETED:
             self._roles.pop(ref, None)
         else:
-            self._roles[ref] = event.record.value
+            self._roles[ref] = _StoredRole(event.record.value)
 
     def _follow_binding(self, event: Event) -> None:
         _, namespace, name = event.record.key

@@ -69,7 +69,7 @@ async def _create(scope: RequestScope, config: Object, *, dry_run: bool) -> Resp
     live = deepcopy(zero_object(resource.api_version, resource.kind)) or {"metadata": {}}
     if resource.to_stored is not None:
         live = resource.to_stored(live)
-    if scope.strategy.is_costly:
+    if scope.is_costly:
         obj = await run_in_thread(lambda: _applied(scope, live, config))
     else:
         obj = await offload(lambda: _applied(scope, live, config), scope.request.body)

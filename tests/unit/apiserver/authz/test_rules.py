@@ -51,6 +51,34 @@ def test_a_rule_allows_what_upstreams_would(
     assert RuleSet([granted]).allows(asked) is is_allowed
 
 
+class Counted(frozenset[str]):
+    """Verbs that count how often a rule with them is looked at."""
+
+    looks = 0
+
+    def __contains__(self, verb: object) -> bool:
+        Counted.looks += 1
+        return super().__contains__(verb)
+
+
+@pytest.mark.parametrize("asked", [Attributes("get", "", "pods", name="n7"), Attributes("put", "", "pods")])
+def test_rules_for_other_names_are_not_looked_at(monkeypatch: pytest.MonkeyPatch, asked: Attributes) -> None:
+    monkeypatch.setattr("podlife.apiserver.authz.rules._set_or_all", Counted)
+    monkeypatch.setattr(Counted, "looks", 0)
+    rules = RuleSet([rule("get", "pods", names=f"n{number}") for number in range(1000)])
+    assert rules.allows(asked) is (asked.verb == "get")
+    assert Counted.looks <= 2
+
+
+def test_a_rule_of_many_resources_and_names_takes_no_more_room_than_both() -> None:
+    many = ",".join(f"x{number}" for number in range(300))
+    rules = RuleSet([rule("get", many, names=many)])
+    assert sum(len(by_name) for by_name in rules._by_resource.values()) == 300
+    assert rules.allows(Attributes("get", "", "x7", name="x299"))
+    assert not rules.allows(Attributes("get", "", "x7", name="y"))
+    assert not rules.allows(Attributes("get", "", "x7"))
+
+
 def test_permissions_are_counted_before_they_are_listed() -> None:
     rules = [rule("get,list", "pods,pods/log", ",apps", "a,b,c"), rule("get", "x"), urls("get,put", "/a,/b")]
     assert count_permissions(rules) == len(list(permissions(rules))) == 24 + 1 + 4
