@@ -174,6 +174,22 @@ async def test_a_garbage_collector_may_remove_finalizers_of_any_role(world: Worl
     assert (await world.ask("PATCH", path, labelled, peer=AUTHOR, media=merge))[0] == 403
 
 
+async def test_a_viewer_of_a_namespace_may_read_its_object(world: World) -> None:
+    role = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view-namespaces"}
+    subjects = [{"kind": "User", "apiGroup": GROUP, "name": "viewer"}]
+    await world.role("view-namespaces", rule("get", "namespaces"))
+    body = {"metadata": {"name": "b"}, "roleRef": role, "subjects": subjects}
+    assert (await world.ask("POST", f"{API}/namespaces/default/rolebindings", body))[0] == 201
+    viewer = Peer("viewer")
+    assert (await world.ask("GET", "/api/v1/namespaces/default", peer=viewer))[0] == 200
+    code, answer = await world.ask("GET", "/api/v1/namespaces/kube-system", peer=viewer)
+    assert code == 403
+    assert answer["message"] == (
+        'namespaces "kube-system" is forbidden: User "viewer" cannot get resource "namespaces" in API group "" '
+        'in the namespace "kube-system"'
+    )
+
+
 async def test_a_list_of_one_name_needs_rights_to_that_name_alone(world: World) -> None:
     await world.role("one", rule("list", "configmaps") | {"resourceNames": ["one"]})
     await world.bind("one", "one", "author")
