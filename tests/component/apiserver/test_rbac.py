@@ -165,6 +165,30 @@ async def test_permissions_are_compared_in_a_thread(world: World, monkeypatch: p
         assert written.result()[0] in (200, 201), written.result()
 
 
+async def test_rules_are_listed_once_for_each_role_and_in_a_thread(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        await world.bind(f"more{number}", "author", "author")
+    policy, threads = world.handler.authorizer.policy, []
+    list_rules = policy.rules_for
+
+    def listed(*args: Any) -> Any:
+        threads.append(threading.current_thread())
+        return list_rules(*args)
+
+    monkeypatch.setattr(policy, "rules_for", listed)
+    path, review = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}
+    code, answer = await world.ask("POST", path, review, peer=AUTHOR)
+    assert (code, answer["status"]["incomplete"]) == (201, False)
+    assert answer["status"]["resourceRules"].count(rule("get,list", "pods")) == 1
+    assert threading.main_thread() not in threads
+    monkeypatch.setattr("podlife.apiserver.authz.rbac._MOST_LISTED_BYTES", 100)
+    status = (await world.ask("POST", path, review, peer=AUTHOR))[1]["status"]
+    assert status["incomplete"]
+    assert status["evaluationError"].startswith("too many rules: those of ")
+
+
 async def test_a_garbage_collector_may_remove_finalizers_of_any_role(world: World) -> None:
     await world.role("big", rule("*", "*", "*"))
     path, merge = f"{API}/clusterroles/big", "application/merge-patch+json"

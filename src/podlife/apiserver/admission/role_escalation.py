@@ -110,7 +110,7 @@ def _check_rules(authorizer: Authorizer, request: AdmissionRequest, rules: Seque
         return
     reason = f'user "{user.name}" (groups={quoted(user.groups)}) is attempting to grant RBAC permissions not '
     reason += f"currently held:\n{describe(missing)}"
-    if unresolved := policy.rules_for(user, request.namespace, resource=request.resource.plural)[1]:
+    if unresolved := policy.missing_roles(user, request.namespace, request.resource.plural):
         reason += f"; resolution errors: [{unresolved}]"
     raise _forbidden(request, reason)
 

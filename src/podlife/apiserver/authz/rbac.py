@@ -23,6 +23,8 @@ ROLES = tuple(f"{plural}.{GROUP}" for plural in ("clusterroles", "roles"))
 BINDINGS = tuple(f"{plural}.{GROUP}" for plural in ("clusterrolebindings", "rolebindings"))
 # A message names at most so many roles that are gone.
 _MOST_MISSING = 20
+# A list of a user's rules has those of roles of so many bytes at most. The largest role has three megabytes.
+_MOST_LISTED_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,12 @@ class _Scope:
 class _StoredRole:
     """One version of a role. A change replaces it, so a thread that compiles it meanwhile cannot bring it back."""
 
-    __slots__ = ("_rules", "_value")
+    __slots__ = ("_rules", "_value", "size")
 
     def __init__(self, value: bytes) -> None:
         self._value = value
         self._rules: RuleSet | None = None
+        self.size = len(value)
 
     @property
     def rules(self) -> RuleSet:
@@ -131,18 +134,26 @@ class RbacPolicy:
                 return grant.allowed
         return Decision(False, f"RBAC: {_not_found(missing)}") if missing else DENIED
 
-    def rules_for(self, user: UserInfo, namespace: str, *, resource: str = "") -> tuple[list[Object], str]:
-        """Return the rules of the user in a namespace, and the roles that were not found, of their own resource or, as
-        upstream's storage says, of that of the request."""
+    def rules_for(self, user: UserInfo, namespace: str) -> tuple[list[Object], int, str]:
+        """Return the rules of the user in a namespace, the number of roles that are left out because there are too
+        many, and the roles that were not found."""
         rules: list[Object] = []
-        missing: list[RoleRef] = []
+        size = omitted = 0
         for grant in self._grants_by_role(user, namespace):
-            role = self.rules_of(grant.role)
-            if role is None:
-                missing.append(grant.role)
+            if (role := self._roles.get(grant.role)) is None:
+                continue
+            size += role.size
+            if size <= _MOST_LISTED_BYTES:
+                rules.extend(role.rules.rules)
             else:
-                rules.extend(role.rules)
-        return rules, _not_found(missing, resource)
+                omitted += 1
+        return rules, omitted, self.missing_roles(user, namespace)
+
+    def missing_roles(self, user: UserInfo, namespace: str, resource: str = "") -> str:
+        """Return the roles that were not found, of their own resource or, as upstream's storage says, of that of the
+        request."""
+        grants = self._grants_by_role(user, namespace)
+        return _not_found([grant.role for grant in grants if grant.role not in self._roles], resource)
 
     def count_rules(self, user: UserInfo, namespace: str) -> int:
         """Return how many rules a decision about the user may have to look at."""

@@ -233,8 +233,12 @@ class ApiHandler:
             subresource = "binding"
         elif resource.group in ("authorization.k8s.io", "authentication.k8s.io"):
             now = self.registry.clock.now()
+            # Its answer can be large though the question is not.
+            is_costly = resource.plural == "selfsubjectrulesreviews"
             return await offload(
-                lambda: reviews.answer(scope, self.authenticator, self.authorizer, now), scope.request.body
+                lambda: reviews.answer(scope, self.authenticator, self.authorizer, now),
+                scope.request.body,
+                is_costly=is_costly,
             )
         elif resource.group == "certificates.k8s.io" and verb == "create" and not (scope.name or subresource):
             return await certificate_signing_requests.create(scope, self.sign_node_request)

@@ -82,11 +82,11 @@ def review_rules(user: UserInfo, body: Object, authorizer: Authorizer) -> Object
     namespace = (body.get("spec") or {}).get("namespace")
     if not namespace:
         raise bad_request("no namespace on request")
-    rules, errors = authorizer.rules_for(user, namespace)
+    rules, is_complete, errors = authorizer.rules_for(user, namespace)
     status: Object = {
         "resourceRules": _rules_with("resources", rules, "verbs", "apiGroups", "resources", "resourceNames"),
         "nonResourceRules": _rules_with("nonResourceURLs", rules, "verbs", "nonResourceURLs"),
-        "incomplete": bool(user.node_name),
+        "incomplete": not is_complete,
     }
     if errors:
         status["evaluationError"] = f"[{', '.join(errors)}]" if len(errors) > 1 else errors[0]

@@ -125,10 +125,22 @@ async def test_a_message_names_a_bounded_number_of_missing_roles(world: World) -
 async def test_rules_are_those_of_all_roles_each_once(world: World) -> None:
     user = UserInfo("jane", groups=("people",))
     await world.bind("b", "reader", "User/jane", "Group/people")
-    assert world.policy.rules_for(user, "a") == (PODS, "")
+    assert world.policy.rules_for(user, "a") == (PODS, 0, "")
     await world.bind("b", "reader", "User/jane", namespace="a")
     await world.bind("c", "gone", "User/jane", namespace="a")
-    assert world.policy.rules_for(user, "a") == (PODS, f'clusterrole.{GROUP} "gone" not found')
+    assert world.policy.rules_for(user, "a") == (PODS, 0, f'clusterrole.{GROUP} "gone" not found')
+
+
+async def test_a_list_of_rules_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podlife.apiserver.authz.rbac._MOST_LISTED_BYTES", 1000)
+    for number in range(30):
+        await world.put("clusterroles", f"r{number}", rules=PODS)
+        await world.bind(f"b{number}", f"r{number}", "User/joe")
+    await world.bind("c", "gone", "User/joe")
+    rules, omitted, missing = world.policy.rules_for(UserInfo("joe"), "a")
+    assert len(rules) + omitted == 30
+    assert 0 < len(rules) < 20
+    assert missing, "all bindings are still looked at"
 
 
 async def test_bootstrap_objects_apply_until_they_are_stored_and_deleted(world: World) -> None:
