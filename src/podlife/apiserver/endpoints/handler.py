@@ -7,6 +7,7 @@ a Status object, so that no client sees anything else.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -79,6 +80,7 @@ _SPECIAL: dict[tuple[str, str], Verb] = {
     ("namespaces", "delete"): delete_namespace,
 }
 _CONNECTED = ("log", "exec", "attach", "portforward")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # Subresources that are another view of the whole object and are read and written like it.
 _VIEWS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
 
@@ -327,4 +329,14 @@ def _failure(error: ApiError) -> Response:
     headers = {}
     if error.retry_after_seconds:
         headers["Retry-After"] = str(error.retry_after_seconds)
-    return Response(error.code, encode(status.failure(error)), headers=headers)
+    found = status.failure(error)
+    try:
+        body = encode(found)
+    except UnicodeEncodeError:
+        # A header may hold any bytes; bytes that are not UTF-8 appear as surrogates. Written as Go does.
+        found["message"] = _SURROGATE.sub(lambda byte: f"\\x{ord(byte[0]) & 0xFF:02x}", found["message"])
+        if "details" in found:
+            texts = ((key, each) for key, each in found["details"].items() if isinstance(each, str))
+            found["details"] |= {key: _SURROGATE.sub("\ufffd", text) for key, text in texts}
+        body = encode(found)
+    return Response(error.code, body, headers=headers)

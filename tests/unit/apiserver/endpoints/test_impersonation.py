@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 
@@ -94,6 +95,41 @@ async def test_a_request_on_behalf_of_somebody_has_their_rights_and_no_more() ->
     answer = await ask("POST", reviews, review)
     assert isinstance(answer.body, bytes)
     assert json.loads(answer.body)["status"]["allowed"] is False
+
+
+@pytest.mark.parametrize(
+    "name", ["system:serviceaccount:t1:a:b", "system:serviceaccount:t1:", "system:serviceaccount:t1:\udcff"]
+)
+def test_what_is_no_name_of_an_account_is_an_ordinary_user(name: str) -> None:
+    asked: list[Attributes] = []
+    with contextlib.suppress(ApiError):
+        act_as(ADMIN, Request("GET", "/", headers={"Impersonate-User": name}), lambda _, it: asked.append(it))
+    assert asked == [Attributes("impersonate", resource="users", name=name)]
+
+
+@pytest.mark.parametrize(
+    ("peer", "code", "message"),
+    [
+        (
+            Peer("eve"),
+            403,
+            r'users "\xff\xfe" is forbidden: User "eve" cannot impersonate resource "users" in API group ""',
+        ),
+        (
+            Peer("admin", ("system:masters",)),
+            400,
+            "impersonation headers must be UTF-8, got '\\udcff\\udcfe'",
+        ),
+    ],
+)
+async def test_a_name_that_is_not_utf_8_is_refused(peer: Peer, code: int, message: str) -> None:
+    handler = await embedded.start()
+    headers = {"Impersonate-User": b"\xff\xfe".decode(errors="surrogateescape")}
+    response = await handler(Request("GET", "/api/v1/pods", headers=headers, peer=peer))
+    assert isinstance(response.body, bytes)
+    answer = json.loads(response.body)
+    assert (response.status, answer["message"].partition(" at the")[0]) == (code, message)
+    assert answer.get("details", {}).get("name", "\ufffd\ufffd") == "\ufffd\ufffd"
 
 
 def test_extra_values_are_asked_about_one_by_one() -> None:
