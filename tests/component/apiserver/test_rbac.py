@@ -189,6 +189,33 @@ async def test_rules_are_listed_once_for_each_role_and_in_a_thread(
     assert status["evaluationError"].startswith("too many rules: those of ")
 
 
+async def test_a_decision_about_a_user_with_large_roles_is_made_in_a_thread(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authorizer, on_loop = world.handler.authorizer, []
+    authorize = authorizer.authorize
+
+    def decide(*args: Any) -> Any:
+        on_loop.append(threading.current_thread() is threading.main_thread())
+        return authorize(*args)
+
+    monkeypatch.setattr(authorizer, "authorize", decide)
+    assert (await world.ask("GET", "/api/v1/pods", peer=AUTHOR))[0] == 200
+    assert on_loop.pop()
+    await world.role("large", *(rule("get", f"resource-{number}") for number in range(5000)))
+    await world.bind("large", "large", "author")
+    on_loop.clear()
+    assert (await world.ask("GET", "/api/v1/pods", peer=AUTHOR))[0] == 200
+    assert (await world.ask("GET", "/api/v1/nodes", peer=AUTHOR))[0] == 403
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    review = {"spec": {"resourceAttributes": {"verb": "get", "resource": "nodes"}}}
+    code, answer = await world.ask("POST", path, review, peer=AUTHOR)
+    assert (code, answer["status"]["allowed"]) == (201, False)
+    assert on_loop == [False] * 4, "the requests and the question of the review"
+    assert (await world.ask("GET", "/api/v1/nodes"))[0] == 200
+    assert on_loop.pop(), "other users do not wait for threads"
+
+
 async def test_a_garbage_collector_may_remove_finalizers_of_any_role(world: World) -> None:
     await world.role("big", rule("*", "*", "*"))
     path, merge = f"{API}/clusterroles/big", "application/merge-patch+json"

@@ -35,6 +35,10 @@ class Authorizer:
             return decision
         return Decision(False, "\n".join(filter(None, (by_node.reason, decision.reason))))
 
+    def is_costly(self, user: UserInfo, namespace: str) -> bool:
+        """Whether a decision belongs into a worker thread."""
+        return MASTERS not in user.groups and self.policy.is_costly(user, namespace)
+
     def rules_for(self, user: UserInfo, namespace: str) -> tuple[list[Object], bool, list[str]]:
         """Return the user's rules in a namespace, whether they are complete, and errors. A node may do more, depending
         on its pods."""

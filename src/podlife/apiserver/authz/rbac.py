@@ -25,6 +25,9 @@ BINDINGS = tuple(f"{plural}.{GROUP}" for plural in ("clusterrolebindings", "role
 _MOST_MISSING = 20
 # A list of a user's rules has those of roles of so many bytes at most. The largest role has three megabytes.
 _MOST_LISTED_BYTES = 4 * 1024 * 1024
+# A decision that may look at roles of more bytes is costly: some 2,000 rules. A binding counts as so many.
+_COSTLY_BYTES = 256 * 1024
+_GRANT_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,18 @@ class RbacPolicy:
         request."""
         grants = self._grants_by_role(user, namespace)
         return _not_found([grant.role for grant in grants if grant.role not in self._roles], resource)
+
+    def is_costly(self, user: UserInfo, namespace: str) -> bool:
+        """Whether a decision about the user may take milliseconds: it has large roles, or very many bindings."""
+        size, seen = 0, set()
+        for grant in self._grants(user, namespace):
+            size += _GRANT_BYTES
+            if grant.role not in seen and (role := self._roles.get(grant.role)):
+                seen.add(grant.role)
+                size += role.size
+            if size > _COSTLY_BYTES:
+                return True
+        return False
 
     def count_rules(self, user: UserInfo, namespace: str) -> int:
         """Return how many rules a decision about the user may have to look at."""

@@ -6,7 +6,7 @@ authorized as that user's. A request with impersonation headers is never served 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from urllib.parse import unquote
 
 from podlife.api.names import check_dns_label, check_dns_subdomain
@@ -21,7 +21,9 @@ _ACCOUNT = "system:serviceaccount:"
 _AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
 
 
-def act_as(user: UserInfo, request: Request, check: Callable[[UserInfo, Attributes], None]) -> UserInfo:
+async def act_as(
+    user: UserInfo, request: Request, check: Callable[[UserInfo, Attributes], Awaitable[None]]
+) -> UserInfo:
     """Return the user to act as. `check` raises if the sender may not impersonate."""
     headers = request.headers
     extra = [header for header in headers if header.lower().startswith(_EXTRA)]
@@ -33,7 +35,7 @@ def act_as(user: UserInfo, request: Request, check: Callable[[UserInfo, Attribut
             "requested to impersonate groups, a UID or extra values without impersonating a user"
         )
     for attributes in (*_asked(name, uid, groups), *_asked_extra(headers, extra)):
-        check(user, attributes)
+        await check(user, attributes)
         if not _is_utf_8(attributes.name):
             raise bad_request(f"impersonation headers must be UTF-8, got {attributes.name!r}")
     return UserInfo(name, uid, _completed(name, groups), tuple(_extra(headers, extra)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -61,7 +61,7 @@ class RequestScope:
     # For the audit log.
     annotations: dict[str, str] = field(default_factory=dict)
     # Raises ForbiddenError unless the user may also do another verb: an apply can create.
-    authorize: Callable[[str], None] | None = None
+    authorize: Callable[[str], Awaitable[None]] | None = None
     # Read once, on the event loop, to which some clocks belong.
     now: datetime = field(init=False)
     # Set if only a webhook can convert the resource to other versions.

@@ -195,3 +195,22 @@ async def test_a_role_that_changes_while_it_is_compiled_is_not_brought_back(
     monkeypatch.setattr("podlife.apiserver.authz.rbac.decode_object", decode_late)
     assert world.may(), "decided by the role as it was"
     assert not world.may()
+
+
+async def test_a_user_is_costly_by_its_roles_each_once_or_by_its_bindings(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("large", "larger"):
+        rules = [{**PODS[0], "resourceNames": ["x" * 150_000]}]
+        await world.put("clusterroles", name, rules=rules)
+    for number in range(3):
+        await world.bind(f"b{number}", "large", "User/jane", namespace="a")
+    assert not world.policy.is_costly(JANE, "a")
+    await world.bind("c", "larger", "User/jane", namespace="a")
+    assert world.policy.is_costly(JANE, "a")
+    assert not world.policy.is_costly(JANE, "b")
+    for number in range(20):
+        await world.bind(f"d{number}", "gone", "User/joe")
+    assert not world.policy.is_costly(UserInfo("joe"), "")
+    monkeypatch.setattr("podlife.apiserver.authz.rbac._GRANT_BYTES", 16 * 1024)
+    assert world.policy.is_costly(UserInfo("joe"), "")
