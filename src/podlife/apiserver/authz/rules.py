@@ -21,7 +21,8 @@ _MOST_LINES = 500
 _ENTRIES_PER_VALUE = 4
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: a role may have tens of thousands.
+@dataclass(slots=True, eq=False)
 class _Rule:
     """A rule apart from its resources. None stands for everything."""
 
@@ -32,11 +33,16 @@ class _Rule:
     prefixes: tuple[str, ...]
 
     @classmethod
-    def from_object(cls, rule: Object) -> _Rule:
+    def from_object(cls, rule: Object, shared: dict[tuple[str, ...], frozenset[str] | None]) -> _Rule:
+        """Rules of one role share equal sets of verbs and groups."""
         paths = _values(rule, "nonResourceURLs")
+        verbs, groups = tuple(_values(rule, "verbs")), tuple(_values(rule, "apiGroups"))
+        for values in (verbs, groups):
+            if values not in shared:
+                shared[values] = None if ALL in values else frozenset(values)
         return cls(
-            _set_or_all(_values(rule, "verbs")),
-            _set_or_all(_values(rule, "apiGroups")),
+            shared[verbs],
+            shared[groups],
             frozenset(_values(rule, "resourceNames")) or None,
             frozenset(paths),
             tuple(path.rstrip(ALL) for path in paths if path.endswith(ALL)),
@@ -59,10 +65,6 @@ def _values(rule: Object, field: str) -> Sequence[str]:
     return rule.get(field) or ()
 
 
-def _set_or_all(values: Sequence[str]) -> frozenset[str] | None:
-    return None if ALL in values else frozenset(values)
-
-
 class RuleSet:
     """The rules of one role."""
 
@@ -73,8 +75,9 @@ class RuleSet:
         # By resource and name of the object; without a name are rules that have none, or too many to be found by them.
         self._by_resource: dict[str, dict[str, list[_Rule]]] = {}
         self._of_paths: list[_Rule] = []
+        shared: dict[tuple[str, ...], frozenset[str] | None] = {}
         for each in rules:
-            rule = _Rule.from_object(each)
+            rule = _Rule.from_object(each, shared)
             if rule.paths:
                 self._of_paths.append(rule)
             resources, names = frozenset(_values(each, "resources")), rule.names or frozenset(("",))
