@@ -189,6 +189,37 @@ async def test_rules_are_listed_once_for_each_role_and_in_a_thread(
     assert status["evaluationError"].startswith("too many rules: those of ")
 
 
+async def test_what_a_policy_makes_of_a_role_is_compared_in_a_thread_too(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policies, every = (
+        "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
+        {"apiVersions": ["v1"]},
+    )
+    matched = every | {"apiGroups": [GROUP], "resources": ["clusterroles"], "operations": ["CREATE"]}
+    patch = "[JSONPatch{op: 'add', path: '/metadata/labels/x', value: 'y'}]"
+    spec = {
+        "matchConstraints": {"resourceRules": [matched]},
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
+        "reinvocationPolicy": "Never",
+    }
+    code, answer = await world.ask("POST", policies, {"metadata": {"name": "label"}, "spec": spec})
+    assert code == 201, answer
+    binding = {"metadata": {"name": "label"}, "spec": {"policyName": "label"}}
+    assert (await world.ask("POST", f"{policies[:-3]}ybindings", binding))[0] == 201
+    policy, on_loop = world.handler.authorizer.policy, []
+    compare = policy.missing_permissions
+
+    def noted(*args: Any) -> Any:
+        on_loop.append(threading.current_thread() is threading.main_thread())
+        return compare(*args)
+
+    monkeypatch.setattr(policy, "missing_permissions", noted)
+    code, made = await world.role("mine", rule("get", "pods"), peer=AUTHOR, labels={"a": "b"})
+    assert (code, made["metadata"]["labels"]) == (201, {"a": "b", "x": "y"})
+    assert on_loop == [False, False], "as it was sent, and as it is stored"
+
+
 async def test_a_decision_about_a_user_with_large_roles_is_made_in_a_thread(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
