@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -128,6 +129,124 @@ async def test_a_role_with_more_permissions_than_can_be_compared_is_refused(worl
     assert "its rules grant 27000000 permissions, which exceeds the maximum (10000)" in answer["message"]
 
 
+async def test_permissions_times_rules_of_the_author_are_bounded(world: World) -> None:
+    await world.role("held", *(rule("get", f"h{number}") for number in range(4000)))
+    await world.bind("held", "held", "author")
+    few, many = (
+        rule("get", "pods") | {"resourceNames": [f"n{number}" for number in range(count)]}
+        for count in (10, 9000)
+    )
+    assert (await world.role("few", few, peer=AUTHOR))[0] == 201
+    code, answer = await world.role("many", many, peer=AUTHOR)
+    assert code == 403
+    assert "grant 9000 permissions, which are too many to compare with the 40" in answer["message"]
+
+
+async def test_permissions_are_compared_in_a_thread(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison waits until the event loop has answered another request."""
+    policy, answered = world.handler.authorizer.policy, threading.Event()
+    compare = policy.missing_permissions
+
+    def compare_later(*args: Any) -> Any:
+        assert answered.wait(10), "the event loop is blocked"
+        return compare(*args)
+
+    monkeypatch.setattr(policy, "missing_permissions", compare_later)
+    for writing in (
+        world.role("mine", rule("get", "pods"), peer=AUTHOR),
+        world.ask("PUT", f"{API}/clusterroles/mine", {"metadata": {"name": "mine"}}, peer=AUTHOR),
+        world.bind("mine", "mine", "joe", peer=AUTHOR),
+    ):
+        answered.clear()
+        async with asyncio.TaskGroup() as group:
+            written = group.create_task(writing)
+            assert (await world.ask("GET", "/api/v1/namespaces/default"))[0] == 200
+            answered.set()
+        assert written.result()[0] in (200, 201), written.result()
+
+
+async def test_rules_are_listed_once_for_each_role_and_in_a_thread(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        await world.bind(f"more{number}", "author", "author")
+    policy, threads = world.handler.authorizer.policy, []
+    list_rules = policy.rules_for
+
+    def listed(*args: Any) -> Any:
+        threads.append(threading.current_thread())
+        return list_rules(*args)
+
+    monkeypatch.setattr(policy, "rules_for", listed)
+    path, review = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}
+    code, answer = await world.ask("POST", path, review, peer=AUTHOR)
+    assert (code, answer["status"]["incomplete"]) == (201, False)
+    assert answer["status"]["resourceRules"].count(rule("get,list", "pods")) == 1
+    assert threading.main_thread() not in threads
+    monkeypatch.setattr("podlife.apiserver.authz.rbac._MOST_LISTED_BYTES", 100)
+    status = (await world.ask("POST", path, review, peer=AUTHOR))[1]["status"]
+    assert status["incomplete"]
+    assert status["evaluationError"].startswith("too many rules: those of ")
+
+
+async def test_what_a_policy_makes_of_a_role_is_compared_in_a_thread_too(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policies, every = (
+        "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
+        {"apiVersions": ["v1"]},
+    )
+    matched = every | {"apiGroups": [GROUP], "resources": ["clusterroles"], "operations": ["CREATE"]}
+    patch = "[JSONPatch{op: 'add', path: '/metadata/labels/x', value: 'y'}]"
+    spec = {
+        "matchConstraints": {"resourceRules": [matched]},
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
+        "reinvocationPolicy": "Never",
+    }
+    code, answer = await world.ask("POST", policies, {"metadata": {"name": "label"}, "spec": spec})
+    assert code == 201, answer
+    binding = {"metadata": {"name": "label"}, "spec": {"policyName": "label"}}
+    assert (await world.ask("POST", f"{policies[:-3]}ybindings", binding))[0] == 201
+    policy, on_loop = world.handler.authorizer.policy, []
+    compare = policy.missing_permissions
+
+    def noted(*args: Any) -> Any:
+        on_loop.append(threading.current_thread() is threading.main_thread())
+        return compare(*args)
+
+    monkeypatch.setattr(policy, "missing_permissions", noted)
+    code, made = await world.role("mine", rule("get", "pods"), peer=AUTHOR, labels={"a": "b"})
+    assert (code, made["metadata"]["labels"]) == (201, {"a": "b", "x": "y"})
+    assert on_loop == [False, False], "as it was sent, and as it is stored"
+
+
+async def test_a_decision_about_a_user_with_large_roles_is_made_in_a_thread(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authorizer, on_loop = world.handler.authorizer, []
+    authorize = authorizer.authorize
+
+    def decide(*args: Any) -> Any:
+        on_loop.append(threading.current_thread() is threading.main_thread())
+        return authorize(*args)
+
+    monkeypatch.setattr(authorizer, "authorize", decide)
+    assert (await world.ask("GET", "/api/v1/pods", peer=AUTHOR))[0] == 200
+    assert on_loop.pop()
+    await world.role("large", *(rule("get", f"resource-{number}") for number in range(5000)))
+    await world.bind("large", "large", "author")
+    on_loop.clear()
+    assert (await world.ask("GET", "/api/v1/pods", peer=AUTHOR))[0] == 200
+    assert (await world.ask("GET", "/api/v1/nodes", peer=AUTHOR))[0] == 403
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    review = {"spec": {"resourceAttributes": {"verb": "get", "resource": "nodes"}}}
+    code, answer = await world.ask("POST", path, review, peer=AUTHOR)
+    assert (code, answer["status"]["allowed"]) == (201, False)
+    assert on_loop == [False] * 4, "the requests and the question of the review"
+    assert (await world.ask("GET", "/api/v1/nodes"))[0] == 200
+    assert on_loop.pop(), "other users do not wait for threads"
+
+
 async def test_a_garbage_collector_may_remove_finalizers_of_any_role(world: World) -> None:
     await world.role("big", rule("*", "*", "*"))
     path, merge = f"{API}/clusterroles/big", "application/merge-patch+json"
@@ -135,6 +254,22 @@ async def test_a_garbage_collector_may_remove_finalizers_of_any_role(world: Worl
     assert (await world.ask("PATCH", path, held, peer=AUTHOR, media=merge))[0] == 200
     labelled = {"metadata": {"labels": {"a": "b"}}}
     assert (await world.ask("PATCH", path, labelled, peer=AUTHOR, media=merge))[0] == 403
+
+
+async def test_a_viewer_of_a_namespace_may_read_its_object(world: World) -> None:
+    role = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view-namespaces"}
+    subjects = [{"kind": "User", "apiGroup": GROUP, "name": "viewer"}]
+    await world.role("view-namespaces", rule("get", "namespaces"))
+    body = {"metadata": {"name": "b"}, "roleRef": role, "subjects": subjects}
+    assert (await world.ask("POST", f"{API}/namespaces/default/rolebindings", body))[0] == 201
+    viewer = Peer("viewer")
+    assert (await world.ask("GET", "/api/v1/namespaces/default", peer=viewer))[0] == 200
+    code, answer = await world.ask("GET", "/api/v1/namespaces/kube-system", peer=viewer)
+    assert code == 403
+    assert answer["message"] == (
+        'namespaces "kube-system" is forbidden: User "viewer" cannot get resource "namespaces" in API group "" '
+        'in the namespace "kube-system"'
+    )
 
 
 async def test_a_list_of_one_name_needs_rights_to_that_name_alone(world: World) -> None:

@@ -369,13 +369,19 @@ REQUESTS = {
     "another by selector": "/api/v1/namespaces/rbac-a/configmaps?fieldSelector=metadata.name%3Dthree",
     "not one": "/api/v1/namespaces/rbac-a/configmaps?fieldSelector=metadata.name!%3Done",
     "a subresource": "/api/v1/namespaces/rbac-a/pods/x/log",
+    "namespaces": "/api/v1/namespaces",
+    "a namespace": "/api/v1/namespaces/rbac-a",
+    "a namespace by selector": "/api/v1/namespaces?fieldSelector=metadata.name%3Drbac-a",
+    "another namespace": "/api/v1/namespaces/rbac-b",
+    "a namespace's status": "/api/v1/namespaces/rbac-a/status",
+    "a namespace's finalizers": "/api/v1/namespaces/rbac-a/finalize",
     "a path": "/logs/x",
     "another path": "/apis",
 }
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-@pytest.mark.parametrize("user", ["mapper", "lost", "paths", "local", "system:anonymous"])
+@pytest.mark.parametrize("user", ["mapper", "lost", "paths", "local", "boss", "system:anonymous"])
 def test_requests_are_refused_in_the_same_words(both: tuple[Server, Server], user: str, method: str) -> None:
     def send(server: Server) -> dict[str, object]:
         call = Caller(server)

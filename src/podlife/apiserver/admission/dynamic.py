@@ -55,7 +55,7 @@ class DynamicAdmission:
         return Concern(target, policies, webhooks) if policies or webhooks else None
 
     async def mutate(
-        self, concern: Concern, request: ReviewedRequest, admit_again: Callable[[Object], None]
+        self, concern: Concern, request: ReviewedRequest, admit_again: Callable[[Object], Awaitable[None]]
     ) -> None:
         """Let policies and webhooks change `request.new`; `admit_again` runs the plug-ins on what they made of it."""
         policies, webhooks = concern.policies, concern.webhooks
@@ -65,7 +65,7 @@ class DynamicAdmission:
 
         async def all_again() -> None:
             if request.new is not None:
-                admit_again(request.new)
+                await admit_again(request.new)
             if invoked:
                 await self._run(request, lambda: self.policies.mutate(policies, request, invoked))
 

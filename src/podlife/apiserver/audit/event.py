@@ -17,7 +17,7 @@ import msgspec
 from podlife.api import protobuf
 from podlife.api.codec import Object, encode, format_micro_time
 from podlife.api.yaml_documents import yaml_to_json
-from podlife.apiserver.audit.policy import Level, RequestAuditConfig, name_of, namespace_of
+from podlife.apiserver.audit.policy import Level, RequestAuditConfig, name_of
 from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.authz import Attributes
 from podlife.wire import Request
@@ -176,7 +176,7 @@ def _object_ref(attributes: Attributes) -> Object:
     version = attributes.path.split("/")[3 if attributes.group else 2]
     found = {
         "resource": attributes.resource,
-        "namespace": namespace_of(attributes),
+        "namespace": attributes.namespace,
         "name": name_of(attributes),
         "apiGroup": attributes.group,
         "apiVersion": version,

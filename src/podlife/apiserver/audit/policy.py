@@ -116,7 +116,7 @@ class _Rule(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=
         return True
 
     def _matches_resource(self, attributes: Attributes) -> bool:
-        if self.namespaces and namespace_of(attributes) not in self.namespaces:
+        if self.namespaces and attributes.namespace not in self.namespaces:
             return False
         return not self.resources or any(_selects(each, attributes) for each in self.resources)
 
@@ -156,13 +156,6 @@ class AuditPolicy:
             if rule.matches(sender, attributes):
                 return config
         return _UNRECORDED
-
-
-def namespace_of(attributes: Attributes) -> str:
-    """A Namespace counts as being in itself, as in kube-apiserver's request info."""
-    return attributes.namespace or (
-        attributes.name if attributes.resource == "namespaces" and not attributes.group else ""
-    )
 
 
 def name_of(attributes: Attributes) -> str:

@@ -35,11 +35,17 @@ class Authorizer:
             return decision
         return Decision(False, "\n".join(filter(None, (by_node.reason, decision.reason))))
 
-    def rules_for(self, user: UserInfo, namespace: str) -> tuple[list[Object], list[str]]:
-        """Return the user's rules in a namespace, and what keeps them from being complete. A node may do more,
-        depending on its pods."""
-        rules, missing = self.policy.rules_for(user, namespace)
-        return rules, list(filter(None, (_NO_NODE_RULES if user.node_name else "", missing)))
+    def is_costly(self, user: UserInfo, namespace: str) -> bool:
+        """Whether a decision belongs into a worker thread."""
+        return MASTERS not in user.groups and self.policy.is_costly(user, namespace)
+
+    def rules_for(self, user: UserInfo, namespace: str) -> tuple[list[Object], bool, list[str]]:
+        """Return the user's rules in a namespace, whether they are complete, and errors. A node may do more, depending
+        on its pods."""
+        rules, omitted, missing = self.policy.rules_for(user, namespace)
+        too_many = f"too many rules: those of {omitted} roles are omitted" if omitted else ""
+        errors = (_NO_NODE_RULES if user.node_name else "", too_many, missing)
+        return rules, not (user.node_name or omitted), list(filter(None, errors))
 
 
 def forbidden(user: UserInfo, attributes: Attributes, decision: Decision) -> ForbiddenError:

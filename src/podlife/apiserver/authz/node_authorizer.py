@@ -6,15 +6,18 @@ the object are in `admission.node_restriction`. The reasons are upstream's words
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
-from podlife.api.codec import Object, decode_object, encode
+import msgspec
+
+from podlife.api.codec import Object, decode_object
 from podlife.api.selectors import FieldSelector, parse_field_selector
 from podlife.apiserver.authz.attributes import ALLOWED, DENIED, Attributes, Decision, NodeView
 from podlife.apiserver.authz.bootstrap_policy import node_rules
 from podlife.apiserver.authz.pod_references import references
 from podlife.apiserver.authz.rules import RuleSet
-from podlife.apiserver.storage import Key, Store
+from podlife.apiserver.storage import Event, EventType, Key, Record, Store
 
 _READ = ("get", "list", "watch")
 _OWN_VERBS = ("get", "create", "update", "patch", "delete")
@@ -180,21 +183,45 @@ def _selector(attributes: Attributes) -> FieldSelector:
         return FieldSelector()
 
 
-class StoreNodeView:
-    """Reads from the store which objects a node's pods need.
+class _Annotations(msgspec.Struct):
+    mirror: str | None = msgspec.field(default=None, name="kubernetes.io/config.mirror")
 
-    Only pods in the object's own namespace are examined, and only those whose bytes contain the node's name are
-    decoded. Nothing is cached, so what a node may read follows its pods without delay.
+
+class _Metadata(msgspec.Struct):
+    annotations: _Annotations | None = None
+
+
+class _Pod(msgspec.Struct):
+    """What decides: the rest, which may be large, is not decoded."""
+
+    metadata: _Metadata
+    spec: Object | None = None
+
+
+_pods = msgspec.json.Decoder(_Pod)
+
+
+class StoreNodeView:
+    """Which objects a node's pods need, as an index that follows the pods in the store: a decision costs the same
+    however many pods there are, and what a node may read follows its pods without delay.
+
+    As upstream, pods that have ended count until they are deleted, and mirror pods, which a node creates, give it
+    nothing. The index changes on the event loop only; other threads may read it.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # The node of each pod and what it needs there.
+        self._pods: dict[Key, tuple[str, frozenset[tuple[str, str]]]] = {}
+        # The number of pods that need an object: by node, resource, namespace and name.
+        self._needed: dict[tuple[str, str, str, str], int] = {}
+        store.follow("pods", self._follow_pod)
 
     def is_related(self, node_name: str, resource: str, namespace: str, name: str) -> bool:
         match resource:
             case "pods":
-                pod = self._get(Key("pods", namespace, name))
-                return pod is not None and _node_of(pod) == node_name
+                pod = self._pods.get(Key("pods", namespace, name))
+                return pod is not None and pod[0] == node_name
             case "persistentvolumes":
                 volume = self._get(Key("persistentvolumes", "", name)) or {}
                 claim = (volume.get("spec") or {}).get("claimRef")
@@ -207,20 +234,49 @@ class StoreNodeView:
                 found = self._get(Key(f"{resource}.{group}.k8s.io", "", name))
                 return found is not None and _node_of(found) == node_name
             case _:
-                return self._is_referenced(node_name, resource, namespace, name)
+                return (node_name, resource, namespace, name) in self._needed
 
-    def _is_referenced(self, node_name: str, resource: str, namespace: str, name: str) -> bool:
-        mark = b'"nodeName":' + encode(node_name)
-        for record in self._store.list("pods", namespace):
-            if mark in record.value:
-                pod = decode_object(record.value)
-                if _node_of(pod) == node_name and (resource, name) in references(pod):
-                    return True
-        return False
+    def _follow_pod(self, event: Event) -> None:
+        key = event.record.key
+        old = self._pods.get(key)
+        new = None if event.type is EventType.DELETED else _needs(event.record)
+        if new == old:
+            return
+        if new is not None:
+            self._pods[key] = new
+            self._count(key.namespace, *new, 1)
+        else:
+            del self._pods[key]
+        if old is not None:
+            self._count(key.namespace, *old, -1)
+
+    def _count(self, namespace: str, node_name: str, needs: Iterable[tuple[str, str]], change: int) -> None:
+        for resource, name in needs:
+            needed = node_name, resource, namespace, name
+            count = self._needed.get(needed, 0) + change
+            if count:
+                self._needed[needed] = count
+            else:
+                del self._needed[needed]
 
     def _get(self, key: Key) -> Object | None:
         record = self._store.get(key)
         return decode_object(record.value) if record else None
+
+
+def _needs(record: Record) -> tuple[str, frozenset[tuple[str, str]]] | None:
+    """The node of a pod and what it refers to; None if it has no node, or cannot be read."""
+    try:
+        pod = _pods.decode(record.value)
+        spec = pod.spec or {}
+        if not (node_name := spec.get("nodeName")):
+            return None
+        if pod.metadata.annotations is not None and pod.metadata.annotations.mirror is not None:
+            return node_name, frozenset()
+        return node_name, frozenset(references({"metadata": {"name": record.key.name}, "spec": spec}))
+    except (msgspec.MsgspecError, AttributeError, TypeError, ValueError):
+        # No such pod passes validation; if one is stored, it must not keep the store from its work.
+        return None
 
 
 def _node_of(obj: Object) -> str:

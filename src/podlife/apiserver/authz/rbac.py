@@ -23,6 +23,11 @@ ROLES = tuple(f"{plural}.{GROUP}" for plural in ("clusterroles", "roles"))
 BINDINGS = tuple(f"{plural}.{GROUP}" for plural in ("clusterrolebindings", "rolebindings"))
 # A message names at most so many roles that are gone.
 _MOST_MISSING = 20
+# A list of a user's rules has those of roles of so many bytes at most. The largest role has three megabytes.
+_MOST_LISTED_BYTES = 4 * 1024 * 1024
+# A decision that may look at roles of more bytes is costly: some 2,000 rules. A binding counts as so many.
+_COSTLY_BYTES = 256 * 1024
+_GRANT_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +86,30 @@ class _Scope:
                 del found[subject]
 
 
+class _StoredRole:
+    """One version of a role. A change replaces it, so a thread that compiles it meanwhile cannot bring it back."""
+
+    __slots__ = ("_rules", "_value", "size")
+
+    def __init__(self, value: bytes) -> None:
+        self._value = value
+        self._rules: RuleSet | None = None
+        self.size = len(value)
+
+    @property
+    def rules(self) -> RuleSet:
+        """Compiled when it is first needed."""
+        # In this order: another thread may be done with it at any moment.
+        value, rules = self._value, self._rules
+        if rules is None:
+            rules = self._rules = RuleSet(decode_object(value).get("rules") or ())
+            self._value = b""
+        return rules
+
+
 class RbacPolicy:
     def __init__(self, store: Store) -> None:
-        # Compiled when it is first needed.
-        self._roles: dict[RoleRef, RuleSet | bytes] = {}
+        self._roles: dict[RoleRef, _StoredRole] = {}
         self._scopes: dict[str, _Scope] = {"": _Scope()}
         for plural, objects in bootstrap_policy().items():
             for obj in objects:
@@ -93,7 +118,9 @@ class RbacPolicy:
                     self._bind(meta.get("namespace", ""), meta["name"], obj)
                 else:
                     kind = "Role" if plural == "roles" else "ClusterRole"
-                    self._roles[RoleRef(kind, meta.get("namespace", ""), meta["name"])] = encode(obj)
+                    self._roles[RoleRef(kind, meta.get("namespace", ""), meta["name"])] = _StoredRole(
+                        encode(obj)
+                    )
         for resource in ROLES:
             store.follow(resource, self._follow_role)
         for resource in BINDINGS:
@@ -102,7 +129,7 @@ class RbacPolicy:
     def authorize(self, user: UserInfo, asked: Attributes) -> Decision:
         """Allow, with the binding that does as the reason, or deny, with the roles that were not found."""
         missing: list[RoleRef] = []
-        for grant in self._grants(user, asked.namespace):
+        for grant in self._grants_by_role(user, asked.namespace):
             rules = self.rules_of(grant.role)
             if rules is None:
                 missing.append(grant.role)
@@ -110,38 +137,64 @@ class RbacPolicy:
                 return grant.allowed
         return Decision(False, f"RBAC: {_not_found(missing)}") if missing else DENIED
 
-    def rules_for(self, user: UserInfo, namespace: str, *, resource: str = "") -> tuple[list[Object], str]:
-        """Return the rules of the user in a namespace, and the roles that were not found, of their own resource or, as
-        upstream's storage says, of that of the request."""
+    def rules_for(self, user: UserInfo, namespace: str) -> tuple[list[Object], int, str]:
+        """Return the rules of the user in a namespace, the number of roles that are left out because there are too
+        many, and the roles that were not found."""
         rules: list[Object] = []
-        missing: list[RoleRef] = []
-        seen = set()
-        for grant in self._grants(user, namespace):
-            binding = grant.namespace, grant.binding
-            # A user and its groups can be subjects of one binding.
-            if binding in seen:
+        size = omitted = 0
+        for grant in self._grants_by_role(user, namespace):
+            if (role := self._roles.get(grant.role)) is None:
                 continue
-            seen.add(binding)
-            role = self.rules_of(grant.role)
-            if role is None:
-                missing.append(grant.role)
+            size += role.size
+            if size <= _MOST_LISTED_BYTES:
+                rules.extend(role.rules.rules)
             else:
-                rules.extend(role.rules)
-        return rules, _not_found(missing, resource)
+                omitted += 1
+        return rules, omitted, self.missing_roles(user, namespace)
+
+    def missing_roles(self, user: UserInfo, namespace: str, resource: str = "") -> str:
+        """Return the roles that were not found, of their own resource or, as upstream's storage says, of that of the
+        request."""
+        grants = self._grants_by_role(user, namespace)
+        return _not_found([grant.role for grant in grants if grant.role not in self._roles], resource)
+
+    def is_costly(self, user: UserInfo, namespace: str) -> bool:
+        """Whether a decision about the user may take milliseconds: it has large roles, or very many bindings."""
+        size, seen = 0, set()
+        for grant in self._grants(user, namespace):
+            size += _GRANT_BYTES
+            if grant.role not in seen and (role := self._roles.get(grant.role)):
+                seen.add(grant.role)
+                size += role.size
+            if size > _COSTLY_BYTES:
+                return True
+        return False
+
+    def count_rules(self, user: UserInfo, namespace: str) -> int:
+        """Return how many rules a decision about the user may have to look at."""
+        roles = (self.rules_of(grant.role) for grant in self._grants_by_role(user, namespace))
+        return sum(len(role.rules) for role in roles if role)
 
     def missing_permissions(
         self, user: UserInfo, namespace: str, wanted: Iterable[Attributes]
     ) -> list[Attributes]:
         """Return those of the permissions that the user does not have in a namespace."""
-        roles = [rules for grant in self._grants(user, namespace) if (rules := self.rules_of(grant.role))]
+        grants = self._grants_by_role(user, namespace)
+        roles = [rules for grant in grants if (rules := self.rules_of(grant.role))]
         return [each for each in wanted if not any(rules.allows(each) for rules in roles)]
 
     def rules_of(self, ref: RoleRef) -> RuleSet | None:
         """Return the rules of a role; None if there is no such role."""
         role = self._roles.get(ref)
-        if isinstance(role, bytes):
-            role = self._roles[ref] = RuleSet(decode_object(role).get("rules") or ())
-        return role
+        return role.rules if role else None
+
+    def _grants_by_role(self, user: UserInfo, namespace: str) -> Iterator[Grant]:
+        """The first grant of each role: the others give the user nothing more."""
+        seen = set()
+        for grant in self._grants(user, namespace):
+            if grant.role not in seen:
+                seen.add(grant.role)
+                yield grant
 
     def _grants(self, user: UserInfo, namespace: str) -> Iterator[Grant]:
         for scope in (self._scopes.get(each) for each in (("", namespace) if namespace else ("",))):
@@ -156,7 +209,7 @@ class RbacPolicy:
         if event.type is EventType.DELETED:
             self._roles.pop(ref, None)
         else:
-            self._roles[ref] = event.record.value
+            self._roles[ref] = _StoredRole(event.record.value)
 
     def _follow_binding(self, event: Event) -> None:
         _, namespace, name = event.record.key

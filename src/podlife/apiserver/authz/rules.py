@@ -1,7 +1,8 @@
 """Rules of RBAC: which requests a role allows, and the single permissions that its rules grant.
 
-A role is compiled once: its rules are found by the resources that they name, so a decision looks at few of them. The
-size of what is compiled is linear in the role; permissions, which multiply, are counted before they are listed.
+A role is compiled once: its rules are found by the resources and the object that they name, so a decision looks at few
+of them. The size of what is compiled is linear in the role; permissions, which multiply, are counted before they are
+listed.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from podlife.apiserver.authz.attributes import Attributes
 ALL = "*"
 # More lines than anyone reads.
 _MOST_LINES = 500
+# A rule is found by the names of its objects if that takes at most so many entries for each of its values.
+_ENTRIES_PER_VALUE = 4
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: a role may have tens of thousands.
+@dataclass(slots=True, eq=False)
 class _Rule:
     """A rule apart from its resources. None stands for everything."""
 
@@ -29,11 +33,16 @@ class _Rule:
     prefixes: tuple[str, ...]
 
     @classmethod
-    def from_object(cls, rule: Object) -> _Rule:
+    def from_object(cls, rule: Object, shared: dict[tuple[str, ...], frozenset[str] | None]) -> _Rule:
+        """Rules of one role share equal sets of verbs and groups."""
         paths = _values(rule, "nonResourceURLs")
+        verbs, groups = tuple(_values(rule, "verbs")), tuple(_values(rule, "apiGroups"))
+        for values in (verbs, groups):
+            if values not in shared:
+                shared[values] = None if ALL in values else frozenset(values)
         return cls(
-            _set_or_all(_values(rule, "verbs")),
-            _set_or_all(_values(rule, "apiGroups")),
+            shared[verbs],
+            shared[groups],
             frozenset(_values(rule, "resourceNames")) or None,
             frozenset(paths),
             tuple(path.rstrip(ALL) for path in paths if path.endswith(ALL)),
@@ -56,10 +65,6 @@ def _values(rule: Object, field: str) -> Sequence[str]:
     return rule.get(field) or ()
 
 
-def _set_or_all(values: Sequence[str]) -> frozenset[str] | None:
-    return None if ALL in values else frozenset(values)
-
-
 class RuleSet:
     """The rules of one role."""
 
@@ -67,20 +72,33 @@ class RuleSet:
 
     def __init__(self, rules: Sequence[Object]) -> None:
         self.rules = rules
-        self._by_resource: dict[str, list[_Rule]] = {}
+        # By resource and name of the object; without a name are rules that have none, or too many to be found by them.
+        self._by_resource: dict[str, dict[str, list[_Rule]]] = {}
         self._of_paths: list[_Rule] = []
+        shared: dict[tuple[str, ...], frozenset[str] | None] = {}
         for each in rules:
-            rule = _Rule.from_object(each)
+            rule = _Rule.from_object(each, shared)
             if rule.paths:
                 self._of_paths.append(rule)
-            for resource in dict.fromkeys(_values(each, "resources")):
-                self._by_resource.setdefault(resource, []).append(rule)
+            resources, names = frozenset(_values(each, "resources")), rule.names or frozenset(("",))
+            if len(resources) * len(names) > _ENTRIES_PER_VALUE * (len(resources) + len(names)):
+                names = frozenset(("",))
+            for resource in resources:
+                by_name = self._by_resource.setdefault(resource, {})
+                for name in names:
+                    by_name.setdefault(name, []).append(rule)
 
     def allows(self, asked: Attributes) -> bool:
         if not asked.resource:
             return any(rule.allows_path(asked) for rule in self._of_paths)
         names = (asked.target, ALL, f"*/{asked.subresource}") if asked.subresource else (asked.resource, ALL)
-        return any(rule.allows(asked) for name in names for rule in self._by_resource.get(name, ()))
+        return any(rule.allows(asked) for name in names for rule in self._candidates(name, asked.name))
+
+    def _candidates(self, resource: str, name: str) -> Iterator[_Rule]:
+        if by_name := self._by_resource.get(resource):
+            yield from by_name.get("", ())
+            if name:
+                yield from by_name.get(name, ())
 
 
 def count_permissions(rules: Iterable[Object]) -> int:

@@ -7,6 +7,7 @@ a Status object, so that no client sees anything else.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -79,6 +80,7 @@ _SPECIAL: dict[tuple[str, str], Verb] = {
     ("namespaces", "delete"): delete_namespace,
 }
 _CONNECTED = ("log", "exec", "attach", "portforward")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # Subresources that are another view of the whole object and are read and written like it.
 _VIEWS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
 
@@ -142,9 +144,9 @@ class ApiHandler:
         attributes: Attributes,
         audit: AuditContext | None,
     ) -> Response:
-        user = self._identify(request, attributes, audit)
+        user = await self._identify(request, attributes, audit)
         if info is not None or not non_resource_urls.is_public(request.path):
-            self._authorize(user, attributes, audit)
+            await self._authorize(user, attributes, audit)
         if self.aggregator is not None:
             answer = await self.aggregator.answer(request, user)
             if answer is not None:
@@ -201,22 +203,27 @@ class ApiHandler:
         attributes = _attributes(request, request_info.parse(request.path, self.registry.catalog))
         return self.auditor.identified(request, attributes, self.authenticator.authenticate)
 
-    def _identify(self, request: Request, attributes: Attributes, audit: AuditContext | None) -> UserInfo:
+    async def _identify(
+        self, request: Request, attributes: Attributes, audit: AuditContext | None
+    ) -> UserInfo:
         if audit is None:
-            return act_as(self.authenticator.authenticate(request), request, self._authorize)
+            return await act_as(self.authenticator.authenticate(request), request, self._authorize)
         try:
             sender = self.authenticator.authenticate(request)
         except UnauthorizedError:
             audit.received(None, attributes)
             raise
         audit.received(sender, attributes)
-        user = act_as(sender, request, self._authorize)
+        user = await act_as(sender, request, self._authorize)
         if user is not sender:
             audit.impersonated(user)
         return user
 
-    def _authorize(self, user: UserInfo, attributes: Attributes, audit: AuditContext | None = None) -> None:
-        decision = self.authorizer.authorize(user, attributes)
+    async def _authorize(
+        self, user: UserInfo, attributes: Attributes, audit: AuditContext | None = None
+    ) -> None:
+        is_costly = self.authorizer.is_costly(user, attributes.namespace)
+        decision = await offload(lambda: self.authorizer.authorize(user, attributes), is_costly=is_costly)
         if audit is not None:
             audit.decided(decision)
         if not decision.allowed:
@@ -233,9 +240,7 @@ class ApiHandler:
             subresource = "binding"
         elif resource.group in ("authorization.k8s.io", "authentication.k8s.io"):
             now = self.registry.clock.now()
-            return await offload(
-                lambda: reviews.answer(scope, self.authenticator, self.authorizer, now), scope.request.body
-            )
+            return await reviews.answer(scope, self.authenticator, self.authorizer, now)
         elif resource.group == "certificates.k8s.io" and verb == "create" and not (scope.name or subresource):
             return await certificate_signing_requests.create(scope, self.sign_node_request)
         if subresource and (answer := self._answers().get(subresource)):
@@ -285,7 +290,7 @@ class ApiHandler:
         request = await admit_connect(scope)
         if scope.verb != "create" and scope.authorize is not None:
             # A WebSocket begins with GET, but does more than to read.
-            scope.authorize("create")
+            await scope.authorize("create")
         return await self.kubelet_proxy.connect(request, scope.namespace, scope.name, scope.subresource)
 
     async def _proxy(self, scope: RequestScope) -> Response:
@@ -323,4 +328,14 @@ def _failure(error: ApiError) -> Response:
     headers = {}
     if error.retry_after_seconds:
         headers["Retry-After"] = str(error.retry_after_seconds)
-    return Response(error.code, encode(status.failure(error)), headers=headers)
+    found = status.failure(error)
+    try:
+        body = encode(found)
+    except UnicodeEncodeError:
+        # A header may hold any bytes; bytes that are not UTF-8 appear as surrogates. Written as Go does.
+        found["message"] = _SURROGATE.sub(lambda byte: f"\\x{ord(byte[0]) & 0xFF:02x}", found["message"])
+        if "details" in found:
+            texts = ((key, each) for key, each in found["details"].items() if isinstance(each, str))
+            found["details"] |= {key: _SURROGATE.sub("\ufffd", text) for key, text in texts}
+        body = encode(found)
+    return Response(error.code, body, headers=headers)

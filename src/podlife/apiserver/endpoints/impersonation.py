@@ -6,9 +6,10 @@ authorized as that user's. A request with impersonation headers is never served 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from urllib.parse import unquote
 
+from podlife.api.names import check_dns_label, check_dns_subdomain
 from podlife.apiserver.authn import ANONYMOUS, UserInfo
 from podlife.apiserver.authz import Attributes
 from podlife.apiserver.registry.request_body import bad_request
@@ -20,7 +21,9 @@ _ACCOUNT = "system:serviceaccount:"
 _AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
 
 
-def act_as(user: UserInfo, request: Request, check: Callable[[UserInfo, Attributes], None]) -> UserInfo:
+async def act_as(
+    user: UserInfo, request: Request, check: Callable[[UserInfo, Attributes], Awaitable[None]]
+) -> UserInfo:
     """Return the user to act as. `check` raises if the sender may not impersonate."""
     headers = request.headers
     extra = [header for header in headers if header.lower().startswith(_EXTRA)]
@@ -32,8 +35,15 @@ def act_as(user: UserInfo, request: Request, check: Callable[[UserInfo, Attribut
             "requested to impersonate groups, a UID or extra values without impersonating a user"
         )
     for attributes in (*_asked(name, uid, groups), *_asked_extra(headers, extra)):
-        check(user, attributes)
+        await check(user, attributes)
+        if not _is_utf_8(attributes.name):
+            raise bad_request(f"impersonation headers must be UTF-8, got {attributes.name!r}")
     return UserInfo(name, uid, _completed(name, groups), tuple(_extra(headers, extra)))
+
+
+def _is_utf_8(value: str) -> bool:
+    """Bytes that are not appear as surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _all(headers: Mapping[str, str], name: str) -> tuple[str, ...]:
@@ -68,7 +78,11 @@ def _asked_extra(headers: Mapping[str, str], extra: Iterable[str]) -> Iterator[A
 def _account(name: str) -> tuple[str, str] | None:
     """Namespace and name of a service account, if the user is one."""
     namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
-    return (namespace, account) if name.startswith(_ACCOUNT) and namespace and account else None
+    if not name.startswith(_ACCOUNT) or not name.isascii():
+        return None
+    if check_dns_label(namespace) or check_dns_subdomain(account):
+        return None
+    return namespace, account
 
 
 def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:

@@ -56,6 +56,9 @@ def _resource_info(catalog: ResourceCatalog, group: str, version: str, rest: lis
     resource = catalog.find(group, version, plural)
     if resource is not None and not _fits(resource, namespace, name, subresource):
         resource = None
+    if plural == "namespaces" and not namespace:
+        # A namespace is in itself: a role that is bound there applies.
+        namespace = name
     return RequestInfo(group, version, plural, namespace, name, subresource, resource)
 
 

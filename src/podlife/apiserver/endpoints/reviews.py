@@ -19,21 +19,36 @@ from podlife.apiserver.registry.field_managers import track
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import bad_request, read_object
 from podlife.apiserver.registry.table import convert
+from podlife.apiserver.registry.worker_threads import offload
 from podlife.errors import UnauthorizedError
 from podlife.wire import Response
 
 _GROUP = "authorization.k8s.io"
 
 
-def answer(
+async def answer(
     scope: RequestScope, authenticator: Authenticator, authorizer: Authorizer, now: datetime
 ) -> Response:
     scope.dry_run("CreateOptions")
     to = response.representation(scope, has_tables=False)
-    body = with_type(scope.resource, read_object(scope))
-    answered = encode(_review(scope, body, authenticator, authorizer, now))
-    shown = to.finish(convert(scope.resource, answered, to, now=now.timestamp()))
+    sent = scope.request.body
+    body = await offload(lambda: with_type(scope.resource, read_object(scope)), sent)
+
+    def answered() -> bytes:
+        review = encode(_review(scope, body, authenticator, authorizer, now))
+        return to.finish(convert(scope.resource, review, to, now=now.timestamp()))
+
+    shown = await offload(answered, sent, is_costly=_is_costly(scope, body, authorizer))
     return Response(201, shown, to.media_type, response.headers(scope))
+
+
+def _is_costly(scope: RequestScope, body: Object, authorizer: Authorizer) -> bool:
+    """Whether a small question takes long to answer."""
+    plural, spec = scope.resource.plural, body.get("spec") or {}
+    if plural == "selfsubjectrulesreviews":
+        return True
+    user = scope.user if plural.startswith("self") else _subject(spec)
+    return authorizer.is_costly(user, (spec.get("resourceAttributes") or {}).get("namespace") or "")
 
 
 def _review(
@@ -73,8 +88,11 @@ def review_subject_access(body: Object, authorizer: Authorizer, *, namespace: st
     if namespace:
         errors += _local_errors(spec, namespace)
     _check("LocalSubjectAccessReview" if namespace else "SubjectAccessReview", errors)
-    user = UserInfo(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()))
-    return _with_status(body, _access_status(user, spec, authorizer))
+    return _with_status(body, _access_status(_subject(spec), spec, authorizer))
+
+
+def _subject(spec: Object) -> UserInfo:
+    return UserInfo(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()))
 
 
 def review_rules(user: UserInfo, body: Object, authorizer: Authorizer) -> Object:
@@ -82,11 +100,11 @@ def review_rules(user: UserInfo, body: Object, authorizer: Authorizer) -> Object
     namespace = (body.get("spec") or {}).get("namespace")
     if not namespace:
         raise bad_request("no namespace on request")
-    rules, errors = authorizer.rules_for(user, namespace)
+    rules, is_complete, errors = authorizer.rules_for(user, namespace)
     status: Object = {
         "resourceRules": _rules_with("resources", rules, "verbs", "apiGroups", "resources", "resourceNames"),
         "nonResourceRules": _rules_with("nonResourceURLs", rules, "verbs", "nonResourceURLs"),
-        "incomplete": bool(user.node_name),
+        "incomplete": not is_complete,
     }
     if errors:
         status["evaluationError"] = f"[{', '.join(errors)}]" if len(errors) > 1 else errors[0]

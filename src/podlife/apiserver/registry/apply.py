@@ -64,12 +64,12 @@ async def _create(scope: RequestScope, config: Object, *, dry_run: bool) -> Resp
     if scope.subresource:
         raise scope.not_found()
     if scope.authorize is not None:
-        scope.authorize("create")
+        await scope.authorize("create")
     resource = scope.resource
     live = deepcopy(zero_object(resource.api_version, resource.kind)) or {"metadata": {}}
     if resource.to_stored is not None:
         live = resource.to_stored(live)
-    if scope.strategy.is_costly:
+    if scope.is_costly:
         obj = await run_in_thread(lambda: _applied(scope, live, config))
     else:
         obj = await offload(lambda: _applied(scope, live, config), scope.request.body)
@@ -122,7 +122,7 @@ async def apply_object(
     request = Request("PATCH", "", Query(f"fieldManager={manager}&force=true"), body=encode(config))
     scope = RequestScope(registry, request, user, resource, "patch", "", name, subresource)
 
-    def refuse_to_create(_: str) -> None:
+    async def refuse_to_create(_: str) -> None:
         raise scope.not_found()
 
     scope.authorize = refuse_to_create

@@ -51,7 +51,7 @@ async def create_object(
     if webhooks is not None:
         obj = await _make_ready_with(webhooks, obj, asked_for, is_applied=is_applied)
         meta = obj["metadata"]
-    elif not is_large(scope.request.body) and not scope.strategy.is_costly:
+    elif not is_large(scope.request.body) and not scope.is_costly:
         _make_ready(scope, obj, asked_for, is_applied=is_applied)
     else:
         await run_in_thread(lambda: _make_ready(scope, obj, asked_for, is_applied=is_applied))
@@ -85,7 +85,7 @@ async def _make_ready_with(
 ) -> Object:
     """As `_make_ready`, with webhooks in between; returns the object as they have changed it."""
     scope, body = webhooks.scope, webhooks.scope.request.body
-    is_costly = scope.strategy.is_costly
+    is_costly = scope.is_costly
     await offload(lambda: _admit(scope, obj, asked_for, is_applied=is_applied), body, is_costly=is_costly)
     new = await webhooks.mutate(obj)
     clean_for_create(new["metadata"])

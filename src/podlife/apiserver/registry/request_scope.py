@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from podlife.api.field_errors import FieldError, invalid, not_supported, require
 from podlife.apiserver.admission import AdmissionChain, AdmissionRequest, Operation
 from podlife.apiserver.admission.dynamic import Concern, DynamicAdmission
 from podlife.apiserver.admission.webhooks import Call, RequestTarget
-from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.authn import MASTERS, UserInfo
 from podlife.apiserver.catalog import ResourceCatalog
 from podlife.apiserver.registry.conversion import Conversions, converter_of
 from podlife.apiserver.resource import Resource
@@ -61,7 +61,7 @@ class RequestScope:
     # For the audit log.
     annotations: dict[str, str] = field(default_factory=dict)
     # Raises ForbiddenError unless the user may also do another verb: an apply can create.
-    authorize: Callable[[str], None] | None = None
+    authorize: Callable[[str], Awaitable[None]] | None = None
     # Read once, on the event loop, to which some clocks belong.
     now: datetime = field(init=False)
     # Set if only a webhook can convert the resource to other versions.
@@ -75,6 +75,12 @@ class RequestScope:
     @property
     def strategy(self) -> Strategy:
         return self.resource.subresource_strategies.get(self.subresource, self.resource.strategy)
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether even a small object takes long to check: a worker thread does it."""
+        strategy = self.strategy
+        return strategy.is_costly or (strategy.is_costly_for_users and MASTERS not in self.user.groups)
 
     @property
     def key(self) -> Key:

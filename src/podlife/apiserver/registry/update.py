@@ -111,7 +111,7 @@ async def change_stored(
             adopt_namespace(scope, new["metadata"])
             _prepare(scope, new, old)
 
-        is_costly = scope.strategy.is_costly
+        is_costly = scope.is_costly
         inputs = scope.request.body, shown.value
         new, old = await settle(conversions, lambda: offload(begin, *inputs, is_costly=may_grow or is_costly))
         if webhooks is not None:
@@ -168,7 +168,7 @@ async def apply_change(
     `may_grow` says that the result can be large though neither the object nor the request is, `is_applied` that the
     result has its managers already. The caller holds the lock of the key.
     """
-    if may_grow or scope.strategy.is_costly or is_large(scope.request.body, record.value):
+    if may_grow or scope.is_costly or is_large(scope.request.body, record.value):
         new, old = await run_in_thread(lambda: _bounded_change(scope, record, transform, is_applied))
     else:
         new, old = _changed(scope, record, transform, is_applied)

@@ -23,6 +23,7 @@ from podlife.apiserver.registry.graceful_deletion import DeleteOptions
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import check_size, check_type, why_not_convertible
 from podlife.apiserver.registry.request_scope import RequestScope
+from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource import ConversionError, Resource
 from podlife.apiserver.storage import Record
 from podlife.errors import ApiError
@@ -78,11 +79,12 @@ class WebhookAdmission:
         request = self._request(new, old)
         scope, target = self.scope, self.concern.target
 
-        def admit_again(obj: Object) -> None:
+        async def admit_again(obj: Object) -> None:
             attributes = scope.admission(
                 target.operation, name=request.name, subresource=target.subresource, new=obj, old=old
             )
-            scope.registry.admission.admit(attributes)
+            admit = scope.registry.admission.admit
+            await offload(lambda: admit(attributes), is_costly=scope.is_costly)
 
         if scope.registry.dynamic_admission is not None:
             managers = _managers(new)

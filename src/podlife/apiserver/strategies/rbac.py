@@ -17,6 +17,8 @@ _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 class RoleStrategy(Strategy):
     creates_on_update = True
+    # Its permissions are compared with those of its author.
+    is_costly_for_users = True
     validate_name = staticmethod(check_path_segment)
 
     def __init__(self, *, namespaced: bool) -> None:
@@ -37,6 +39,7 @@ class RoleStrategy(Strategy):
 
 class RoleBindingStrategy(Strategy):
     creates_on_update = True
+    is_costly_for_users = True
     validate_name = staticmethod(check_path_segment)
 
     def __init__(self, *, namespaced: bool) -> None:

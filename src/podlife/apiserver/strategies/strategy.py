@@ -50,6 +50,8 @@ class Strategy:
     qualified_finalizers = True
     # Even a small object takes long to check: a worker thread does it.
     is_costly = False
+    # The same, unless a member of `system:masters` writes it.
+    is_costly_for_users = False
     # Besides the status, what a create or an update has no manager of: paths.
     kept_by_update: tuple[tuple[str, ...], ...] = ()
     # Besides the spec, what a write of the status leaves alone: paths.

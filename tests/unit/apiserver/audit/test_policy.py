@@ -99,7 +99,7 @@ def test_a_rule_for_users_matches_nobody_whose_name_is_not_known() -> None:
 
 
 def test_a_namespace_counts_as_being_in_itself() -> None:
-    asked = Attributes("delete", "", "namespaces", name="team", path="/api/v1/namespaces/team")
+    asked = Attributes("delete", "", "namespaces", namespace="team", name="team")
     assert is_recorded("{level: Metadata, namespaces: [team]}", asked)
 
 

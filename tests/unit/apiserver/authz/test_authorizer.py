@@ -13,7 +13,7 @@ from podlife.api.codec import encode
 from podlife.apiserver.authn import ADMIN, ANONYMOUS, CONTROLLERS, UserInfo
 from podlife.apiserver.authz import Attributes, Authorizer, Decision, RbacPolicy, forbidden
 from podlife.apiserver.authz.node_authorizer import StoreNodeView
-from podlife.apiserver.storage import Key, MemoryStore, Put
+from podlife.apiserver.storage import Delete, Key, MemoryStore, Put
 
 NODE = UserInfo("system:node:n1", groups=("system:nodes", "system:authenticated"))
 SOMEBODY = UserInfo("eve", groups=("system:authenticated",))
@@ -315,3 +315,61 @@ async def test_a_node_is_related_to_what_its_pods_name_and_to_nothing_of_others(
         assert not view.is_related("n1", resource, "default", name)
     for name in ("free", "gone"):
         assert not view.is_related("n1", "persistentvolumes", "", name)
+
+
+async def test_what_a_node_may_read_follows_its_pods() -> None:
+    store = MemoryStore()
+    view = StoreNodeView(store)
+
+    async def write(name: str, node: str, *, secret: str, **metadata: Any) -> None:
+        resource, obj = pod(name, node, imagePullSecrets=[{"name": secret}])
+        key = Key(resource, "default", name)
+        obj["metadata"] |= metadata
+        record = store.get(key)
+        await store.commit(Put(key, always(encode(obj)), record.revision if record else 0))
+
+    async def delete(name: str) -> None:
+        key = Key("pods", "default", name)
+        record = store.get(key)
+        assert record is not None
+        await store.commit(Delete(key, always(record.value), record.revision))
+
+    def readers(secret: str) -> list[str]:
+        return [node for node in ("n1", "n2") if view.is_related(node, "secrets", "default", secret)]
+
+    await write("a", "", secret="s")
+    assert readers("s") == []
+    await write("a", "n1", secret="s")
+    await write("b", "n1", secret="s")
+    await write("b", "n1", secret="s", labels={"x": "y"})
+    assert readers("s") == ["n1"]
+    await delete("a")
+    assert readers("s") == ["n1"]
+    assert not view.is_related("n1", "pods", "default", "a")
+    await write("b", "n1", secret="other")
+    assert (readers("s"), readers("other")) == ([], ["n1"])
+    await write("mirror", "n2", secret="other", annotations={"kubernetes.io/config.mirror": "x", "y": "z"})
+    assert readers("other") == ["n1"], "a node cannot give itself rights"
+    assert view.is_related("n2", "pods", "default", "mirror")
+    for name in ("b", "mirror"):
+        await delete(name)
+    assert (view._pods, view._needed) == ({}, {}), "nothing is left behind"
+
+
+@pytest.mark.parametrize(
+    "spec", [{"imagePullSecrets": [None]}, {"volumes": 1}, {"serviceAccountName": ["x"]}]
+)
+async def test_a_pod_that_cannot_be_read_gives_a_node_nothing(spec: dict[str, Any]) -> None:
+    view = await stored(pod("odd", "n1", **spec), pod("fine", "n1", imagePullSecrets=[{"name": "s"}]))
+    assert not view.is_related("n1", "pods", "default", "odd")
+    assert view.is_related("n1", "secrets", "default", "s")
+
+
+async def test_a_decision_about_a_node_reads_none_of_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = await stored(*(pod(f"p{number}", "n1") for number in range(50)))
+    reads: list[object] = []
+    for method in ("get", "list"):
+        monkeypatch.setattr(view._store, method, lambda *args: reads.append(args))
+    assert not view.is_related("n1", "secrets", "default", "nope")
+    assert view.is_related("n1", "pods", "default", "p7")
+    assert reads == []

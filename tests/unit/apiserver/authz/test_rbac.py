@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from podlife.api.codec import encode
+from podlife.api.codec import decode_object, encode
 from podlife.apiserver.authn import UserInfo
-from podlife.apiserver.authz import Attributes, RbacPolicy
-from podlife.apiserver.storage import Delete, Key, MemoryStore, Put
+from podlife.apiserver.authz import Attributes, RbacPolicy, RoleRef, RuleSet
+from podlife.apiserver.storage import Delete, Event, EventType, Key, MemoryStore, Put, Record
 
 GROUP = "rbac.authorization.k8s.io"
 PODS = [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]
@@ -122,13 +122,25 @@ async def test_a_message_names_a_bounded_number_of_missing_roles(world: World) -
     assert world.policy.authorize(JANE, GET).reason.count("not found") == 20
 
 
-async def test_rules_are_those_of_all_bindings_each_once(world: World) -> None:
+async def test_rules_are_those_of_all_roles_each_once(world: World) -> None:
     user = UserInfo("jane", groups=("people",))
     await world.bind("b", "reader", "User/jane", "Group/people")
-    assert world.policy.rules_for(user, "a") == (PODS, "")
+    assert world.policy.rules_for(user, "a") == (PODS, 0, "")
     await world.bind("b", "reader", "User/jane", namespace="a")
     await world.bind("c", "gone", "User/jane", namespace="a")
-    assert world.policy.rules_for(user, "a") == (PODS * 2, f'clusterrole.{GROUP} "gone" not found')
+    assert world.policy.rules_for(user, "a") == (PODS, 0, f'clusterrole.{GROUP} "gone" not found')
+
+
+async def test_a_list_of_rules_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podlife.apiserver.authz.rbac._MOST_LISTED_BYTES", 1000)
+    for number in range(30):
+        await world.put("clusterroles", f"r{number}", rules=PODS)
+        await world.bind(f"b{number}", f"r{number}", "User/joe")
+    await world.bind("c", "gone", "User/joe")
+    rules, omitted, missing = world.policy.rules_for(UserInfo("joe"), "a")
+    assert len(rules) + omitted == 30
+    assert 0 < len(rules) < 20
+    assert missing, "all bindings are still looked at"
 
 
 async def test_bootstrap_objects_apply_until_they_are_stored_and_deleted(world: World) -> None:
@@ -145,3 +157,60 @@ async def test_what_a_namespace_has_left_behind_is_forgotten(world: World) -> No
         await world.bind("b", "reader", "User/jane", namespace=f"n{number}")
         await world.delete("rolebindings", "b", f"n{number}")
     assert len(world.policy._scopes) < 5
+
+
+async def test_a_role_is_looked_at_once_whatever_the_number_of_its_bindings(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        await world.bind(f"b{number}", "reader", "User/jane", "Group/people", namespace="a")
+    looks: list[Attributes] = []
+    allows = RuleSet.allows
+
+    def counted(rules: RuleSet, asked: Attributes) -> bool:
+        if any("pods" in rule.get("resources", ()) for rule in rules.rules):
+            looks.append(asked)
+        return allows(rules, asked)
+
+    monkeypatch.setattr(RuleSet, "allows", counted)
+    asked = Attributes("delete", "", "pods", namespace="a")
+    assert not world.may(asked=asked)
+    assert world.policy.missing_permissions(JANE, "a", [asked]) == [asked]
+    assert len(looks) == 2
+
+
+async def test_a_role_that_changes_while_it_is_compiled_is_not_brought_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.bind("b", "reader", "User/jane")
+
+    def decode_late(value: bytes) -> Any:
+        monkeypatch.undo()
+        ref = RoleRef("ClusterRole", "", "reader")
+        record = Record(Key(f"clusterroles.{GROUP}", "", "reader"), 99, b'{"rules":[]}')
+        world.policy._follow_role(Event(EventType.MODIFIED, record, None))
+        assert world.policy.rules_of(ref) is not None
+        return decode_object(value)
+
+    monkeypatch.setattr("podlife.apiserver.authz.rbac.decode_object", decode_late)
+    assert world.may(), "decided by the role as it was"
+    assert not world.may()
+
+
+async def test_a_user_is_costly_by_its_roles_each_once_or_by_its_bindings(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("large", "larger"):
+        rules = [{**PODS[0], "resourceNames": ["x" * 150_000]}]
+        await world.put("clusterroles", name, rules=rules)
+    for number in range(3):
+        await world.bind(f"b{number}", "large", "User/jane", namespace="a")
+    assert not world.policy.is_costly(JANE, "a")
+    await world.bind("c", "larger", "User/jane", namespace="a")
+    assert world.policy.is_costly(JANE, "a")
+    assert not world.policy.is_costly(JANE, "b")
+    for number in range(20):
+        await world.bind(f"d{number}", "gone", "User/joe")
+    assert not world.policy.is_costly(UserInfo("joe"), "")
+    monkeypatch.setattr("podlife.apiserver.authz.rbac._GRANT_BYTES", 16 * 1024)
+    assert world.policy.is_costly(UserInfo("joe"), "")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from podlife.apiserver.authz import Attributes, RuleSet, count_permissions, describe, permissions
+from podlife.apiserver.authz.rules import _Rule
 
 
 def rule(verbs: str, resources: str, groups: str = "", names: str = "") -> dict[str, Any]:
@@ -49,6 +50,30 @@ def test_a_rule_allows_what_upstreams_would(
     granted: dict[str, Any], asked: Attributes, is_allowed: bool
 ) -> None:
     assert RuleSet([granted]).allows(asked) is is_allowed
+
+
+@pytest.mark.parametrize("asked", [Attributes("get", "", "pods", name="n7"), Attributes("put", "", "pods")])
+def test_rules_for_other_names_are_not_looked_at(monkeypatch: pytest.MonkeyPatch, asked: Attributes) -> None:
+    looks: list[Attributes] = []
+    allows = _Rule.allows
+
+    def counted(one: _Rule, asked: Attributes) -> bool:
+        looks.append(asked)
+        return allows(one, asked)
+
+    monkeypatch.setattr(_Rule, "allows", counted)
+    rules = RuleSet([rule("get", "pods", names=f"n{number}") for number in range(1000)])
+    assert rules.allows(asked) is (asked.verb == "get")
+    assert len(looks) <= 1
+
+
+def test_a_rule_of_many_resources_and_names_takes_no_more_room_than_both() -> None:
+    many = ",".join(f"x{number}" for number in range(300))
+    rules = RuleSet([rule("get", many, names=many)])
+    assert sum(len(by_name) for by_name in rules._by_resource.values()) == 300
+    assert rules.allows(Attributes("get", "", "x7", name="x299"))
+    assert not rules.allows(Attributes("get", "", "x7", name="y"))
+    assert not rules.allows(Attributes("get", "", "x7"))
 
 
 def test_permissions_are_counted_before_they_are_listed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 
@@ -26,25 +27,25 @@ class NoPods:
         return False
 
 
-def check(user: UserInfo, asked: Attributes) -> None:
+async def check(user: UserInfo, asked: Attributes) -> None:
     decision = Authorizer(NoPods(), RbacPolicy(MemoryStore())).authorize(user, asked)
     if not decision.allowed:
         raise forbidden(user, asked, decision)
 
 
-def acting(user: UserInfo, headers: Mapping[str, str]) -> UserInfo:
-    return act_as(user, Request("GET", "/api/v1/pods", headers=headers), check)
+async def acting(user: UserInfo, headers: Mapping[str, str]) -> UserInfo:
+    return await act_as(user, Request("GET", "/api/v1/pods", headers=headers), check)
 
 
-def test_without_the_headers_everybody_is_who_they_are() -> None:
-    assert acting(NODE, {"Accept": "x"}) is NODE
+async def test_without_the_headers_everybody_is_who_they_are() -> None:
+    assert await acting(NODE, {"Accept": "x"}) is NODE
 
 
-def test_an_administrator_may_be_anybody() -> None:
+async def test_an_administrator_may_be_anybody() -> None:
     headers = CIMultiDict(
         [("impersonate-user", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b")]
     )
-    assert acting(ADMIN, headers) == UserInfo("jane", "", ("a", "b", "system:authenticated"))
+    assert await acting(ADMIN, headers) == UserInfo("jane", "", ("a", "b", "system:authenticated"))
 
 
 @pytest.mark.parametrize(
@@ -57,14 +58,14 @@ def test_an_administrator_may_be_anybody() -> None:
         ),
     ],
 )
-def test_a_user_is_in_the_groups_of_its_kind(name: str, groups: tuple[str, ...]) -> None:
-    assert acting(ADMIN, {"Impersonate-User": name}).groups == groups
+async def test_a_user_is_in_the_groups_of_its_kind(name: str, groups: tuple[str, ...]) -> None:
+    assert (await acting(ADMIN, {"Impersonate-User": name})).groups == groups
 
 
 @pytest.mark.parametrize("user", [CONTROLLERS, NODE])
-def test_nobody_else_may(user: UserInfo) -> None:
+async def test_nobody_else_may(user: UserInfo) -> None:
     with pytest.raises(ForbiddenError) as refused:
-        acting(user, {"Impersonate-User": "admin", "Impersonate-Group": "system:masters"})
+        await acting(user, {"Impersonate-User": "admin", "Impersonate-Group": "system:masters"})
     assert str(refused.value) == (
         f'users "admin" is forbidden: User "{user.name}" cannot impersonate resource "users" in API group "" '
         "at the cluster scope"
@@ -72,9 +73,9 @@ def test_nobody_else_may(user: UserInfo) -> None:
 
 
 @pytest.mark.parametrize("header", ["Impersonate-Group", "Impersonate-Uid", "impersonate-Extra-scopes"])
-def test_groups_without_a_user_are_a_mistake(header: str) -> None:
+async def test_groups_without_a_user_are_a_mistake(header: str) -> None:
     with pytest.raises(ApiError) as refused:
-        acting(ADMIN, {header: "x"})
+        await acting(ADMIN, {header: "x"})
     assert refused.value.code == 400
 
 
@@ -96,8 +97,51 @@ async def test_a_request_on_behalf_of_somebody_has_their_rights_and_no_more() ->
     assert json.loads(answer.body)["status"]["allowed"] is False
 
 
-def test_extra_values_are_asked_about_one_by_one() -> None:
+@pytest.mark.parametrize(
+    "name", ["system:serviceaccount:t1:a:b", "system:serviceaccount:t1:", "system:serviceaccount:t1:\udcff"]
+)
+async def test_what_is_no_name_of_an_account_is_an_ordinary_user(name: str) -> None:
     asked: list[Attributes] = []
+
+    async def noted(_: UserInfo, each: Attributes) -> None:
+        asked.append(each)
+
+    with contextlib.suppress(ApiError):
+        await act_as(ADMIN, Request("GET", "/", headers={"Impersonate-User": name}), noted)
+    assert asked == [Attributes("impersonate", resource="users", name=name)]
+
+
+@pytest.mark.parametrize(
+    ("peer", "code", "message"),
+    [
+        (
+            Peer("eve"),
+            403,
+            r'users "\xff\xfe" is forbidden: User "eve" cannot impersonate resource "users" in API group ""',
+        ),
+        (
+            Peer("admin", ("system:masters",)),
+            400,
+            "impersonation headers must be UTF-8, got '\\udcff\\udcfe'",
+        ),
+    ],
+)
+async def test_a_name_that_is_not_utf_8_is_refused(peer: Peer, code: int, message: str) -> None:
+    handler = await embedded.start()
+    headers = {"Impersonate-User": b"\xff\xfe".decode(errors="surrogateescape")}
+    response = await handler(Request("GET", "/api/v1/pods", headers=headers, peer=peer))
+    assert isinstance(response.body, bytes)
+    answer = json.loads(response.body)
+    assert (response.status, answer["message"].partition(" at the")[0]) == (code, message)
+    assert answer.get("details", {}).get("name", "\ufffd\ufffd") == "\ufffd\ufffd"
+
+
+async def test_extra_values_are_asked_about_one_by_one() -> None:
+    asked: list[Attributes] = []
+
+    async def noted(_: UserInfo, each: Attributes) -> None:
+        asked.append(each)
+
     headers = CIMultiDict(
         [
             ("Impersonate-User", "jane"),
@@ -105,7 +149,7 @@ def test_extra_values_are_asked_about_one_by_one() -> None:
             ("Impersonate-Extra-example.com%2Fscopes", "edit"),
         ]
     )
-    act_as(ADMIN, Request("GET", "/api/v1/pods", headers=headers), lambda _, each: asked.append(each))
+    await act_as(ADMIN, Request("GET", "/api/v1/pods", headers=headers), noted)
     assert [(each.target, each.name) for each in asked] == [
         ("users", "jane"),
         ("userextras/example.com/scopes", "view"),

@@ -26,3 +26,24 @@ def test_dots_and_semicolons_lead_nowhere(path: str) -> None:
 
 def test_a_slash_at_the_end_changes_nothing() -> None:
     assert request_info.parse("/api/v1/pods/", CATALOG) == request_info.parse("/api/v1/pods", CATALOG)
+
+
+@pytest.mark.parametrize(
+    ("path", "namespace", "name", "subresource"),
+    [
+        ("/api/v1/namespaces", "", "", ""),
+        ("/api/v1/namespaces/a", "a", "a", ""),
+        ("/api/v1/namespaces/a/status", "a", "a", "status"),
+        ("/api/v1/namespaces/a/finalize", "a", "a", "finalize"),
+    ],
+)
+def test_a_namespace_is_in_itself(path: str, namespace: str, name: str, subresource: str) -> None:
+    info = request_info.parse(path, CATALOG)
+    assert info is not None
+    assert info.resource is not None
+    assert (info.plural, info.namespace, info.name, info.subresource) == (
+        "namespaces",
+        namespace,
+        name,
+        subresource,
+    )
