@@ -78,6 +78,8 @@ _SPECIAL: dict[tuple[str, str], Verb] = {
     ("binding", "create"): bind,
     ("namespaces", "delete"): delete_namespace,
 }
+# Counted for a request whose client disconnected before the response, as proxies do.
+_CLIENT_CLOSED_REQUEST = 499
 _CONNECTED = ("log", "exec", "attach", "portforward")
 # Subresources that are another view of the whole object and are read and written like it.
 _VIEWS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
@@ -129,6 +131,7 @@ class ApiHandler:
             if audit is not None:
                 audit.failed()
         except BaseException:
+            self.metrics.end(started, verb, resource, _CLIENT_CLOSED_REQUEST)
             if audit is not None:
                 audit.abandoned()
             raise

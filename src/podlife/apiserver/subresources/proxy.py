@@ -6,7 +6,8 @@ global unicast one, so that what listens on this machine alone is not reached; o
 loopback alone proxies to loopback, which all of its clients can reach anyway. TLS of pods is not verified, as upstream.
 
 The client's credentials are not passed on. Redirects to the same host and links in HTML lead through the proxy again.
-An answer is streamed at the reader's pace.
+An answer is streamed at the reader's pace. A request ends when its client disconnects. The requests under way are
+limited for each backend and each namespace, so that one tenant cannot block others; waiting for a place has a deadline.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import posixpath
 import random
 import re
 import ssl
+import weakref
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from ipaddress import ip_address
 from urllib.parse import quote, unquote, urlsplit
 
@@ -42,7 +44,8 @@ from podlife.errors import ApiError, NotFoundError
 from podlife.wire import Request, Response
 
 _SECONDS = 30.0
-_MOST_CONNECTIONS = 1000
+_MOST_OF_BACKEND = 100
+_MOST_OF_NAMESPACE = 500
 _HTML_BYTES = 4 * 1024 * 1024
 _SAFE = "/:@!$&'()*+,;=~"
 _SKIPPED = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
@@ -65,6 +68,8 @@ class ResourceProxy:
         self._kubelets = kubelets
         self._proxies_to_loopback = proxies_to_loopback
         self._session: aiohttp.ClientSession | None = None
+        # By namespace, and by backend in it. One exists as long as a request holds a place, or waits for one.
+        self._places: weakref.WeakValueDictionary[str, asyncio.Semaphore] = weakref.WeakValueDictionary()
         # Without the certificates of the machine's authorities, which take time to load.
         self._unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._unverified.check_hostname = False
@@ -94,7 +99,16 @@ class ResourceProxy:
         if not path and request.method in ("GET", "HEAD"):
             # Relative links of the page would otherwise lead beside it.
             return Response(301, headers=[("Location", quote(request.path, safe=_SAFE) + "/" + query)])
-        return await self._forward(request, backend, target, request.path.removesuffix(path))
+        prefix = request.path.removesuffix(path)
+        hosts = ("", backend.url.partition("//")[2], request.headers.get("Host", ""))
+        with request.while_connected(), ExitStack() as places:
+            await self._take_places(places, backend, namespace)
+            answer = await self._forward(request, backend, target, prefix)
+            # Left even if the answer is never read.
+            leave = weakref.finalize(answer, places.pop_all().close)
+            return await _passed_back(
+                request, answer, lambda link: _through_proxy(link, hosts, prefix), leave
+            )
 
     def _pod(self, namespace: str, name: str) -> Backend:
         scheme, name, port = _split(name, "pod")
@@ -175,13 +189,31 @@ class ResourceProxy:
             )
         return Backend(host, int(port), self._unverified if scheme == "https" else None)
 
-    async def _forward(self, request: Request, backend: Backend, target: str, prefix: str) -> Response:
+    async def _take_places(self, places: ExitStack, backend: Backend, namespace: str) -> None:
+        # The backend's first: while waiting for it, a request must not hold a place of its namespace. Another
+        # namespace may have a pod at the same address.
+        owner = f'namespace "{namespace}"' if namespace else "nodes"
+        limits = ((f"{backend.url} in {owner}", _MOST_OF_BACKEND), (owner, _MOST_OF_NAMESPACE))
+        for key, most in limits:
+            semaphore = self._places.setdefault(key, asyncio.Semaphore(most))
+            try:
+                async with asyncio.timeout(_SECONDS):
+                    await semaphore.acquire()
+            except TimeoutError:
+                raise _unavailable(
+                    f"too many proxied requests under way: limit for {key} is {most}, try again later"
+                ) from None
+            places.callback(semaphore.release)
+
+    async def _forward(
+        self, request: Request, backend: Backend, target: str, prefix: str
+    ) -> aiohttp.ClientResponse:
         headers = CIMultiDict(passed_on_headers(request))
         # Links of a compressed page could not be rewritten.
         headers["Accept-Encoding"] = "identity"
         headers["X-Forwarded-Uri"] = quote(prefix, safe=_SAFE) + target.partition("?")[0]
         try:
-            answer = await self._client().request(
+            return await self._client().request(
                 request.method,
                 URL(backend.url + target, encoded=True),
                 data=request.body or None,
@@ -195,13 +227,11 @@ class ResourceProxy:
             raise _unreachable(why_unreachable(backend, error.os_error)) from None
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise _unreachable(why_unreachable(backend, error)) from None
-        hosts = ("", backend.url.partition("//")[2], request.headers.get("Host", ""))
-        return await _passed_back(request, answer, lambda link: _through_proxy(link, hosts, prefix))
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=_MOST_CONNECTIONS),
+                connector=aiohttp.TCPConnector(limit=0),
                 # An answer may be silent for any time.
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -211,7 +241,10 @@ class ResourceProxy:
 
 
 async def _passed_back(
-    request: Request, answer: aiohttp.ClientResponse, rewrite: Callable[[str], str]
+    request: Request,
+    answer: aiohttp.ClientResponse,
+    rewrite: Callable[[str], str],
+    leave: Callable[[], object],
 ) -> Response:
     kind = answer.headers.get("Content-Type", "")
     pairs = [
@@ -221,12 +254,13 @@ async def _passed_back(
     ]
     if request.method == "HEAD" or answer.status in (204, 304):
         answer.close()
+        leave()
         return Response(answer.status, content_type=kind, headers=pairs)
     is_page = kind.partition(";")[0].strip() == "text/html" and "Location" not in answer.headers
     if not is_page or "Content-Encoding" in answer.headers:
-        return Response(answer.status, _stream(answer), kind, pairs)
+        return Response(answer.status, _stream(answer, leave), kind, pairs)
     body = bytearray()
-    stream = _stream(answer)
+    stream = _stream(answer, leave)
     async for part in stream:
         body += part
         if len(body) > _HTML_BYTES:
@@ -238,7 +272,7 @@ async def _passed_back(
     )
 
 
-async def _stream(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def _stream(answer: aiohttp.ClientResponse, leave: Callable[[], object]) -> AsyncIterator[bytes]:
     """Raises what broke it off, so that the reader does not take a part for the whole."""
     try:
         while chunk := await answer.content.readany():
@@ -247,6 +281,7 @@ async def _stream(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         raise ConnectionResetError(f"the answer broke off: {error}") from None
     finally:
         answer.close()
+        leave()
 
 
 async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
