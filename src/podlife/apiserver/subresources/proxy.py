@@ -29,6 +29,7 @@ from yarl import URL
 
 from podlife.api.codec import Object, decode_object
 from podlife.apiserver.registry.request_body import bad_request
+from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.service_endpoints import pod_addresses
 from podlife.apiserver.storage import Key, Store
 from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
@@ -46,7 +47,12 @@ from podlife.wire import Request, Response
 _SECONDS = 30.0
 _MOST_OF_BACKEND = 100
 _MOST_OF_NAMESPACE = 500
-_HTML_BYTES = 4 * 1024 * 1024
+_HTML_BYTES = 1024 * 1024
+# What rewriting may add to a page, and how long a link may be: others stay as they are.
+_MOST_ADDED = 1024 * 1024
+_LINK_BYTES = 8 * 1024
+# A link takes some 10 microseconds.
+_MANY_LINKS = 300
 _SAFE = "/:@!$&'()*+,;=~"
 _SKIPPED = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
 _CORS = tuple(f"access-control-allow-{name}" for name in ("credentials", "headers", "methods", "origin"))
@@ -266,10 +272,10 @@ async def _passed_back(
         if len(body) > _HTML_BYTES:
             # Too large to be held: its links stay as they are.
             return Response(answer.status, _after(bytes(body), stream), kind, pairs)
-    page = bytes(body).decode("utf-8", "surrogateescape")
-    return Response(
-        answer.status, _rewrite_links(page, rewrite).encode("utf-8", "surrogateescape"), kind, pairs
-    )
+    page = bytes(body)
+    is_costly = page.count(b"=") > _MANY_LINKS
+    rewritten = await offload(lambda: _rewrite_links(page, rewrite), page, is_costly=is_costly)
+    return Response(answer.status, rewritten, kind, pairs)
 
 
 async def _stream(answer: aiohttp.ClientResponse, leave: Callable[[], object]) -> AsyncIterator[bytes]:
@@ -291,15 +297,26 @@ async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
         await asyncio.sleep(0)
 
 
-def _rewrite_links(page: str, rewrite: Callable[[str], str]) -> str:
-    def of_link(link: re.Match[str]) -> str:
-        return f"{link[1]}{link[2][0]}{rewrite(link[2][1:-1])}{link[2][-1]}"
+def _rewrite_links(page: bytes, rewrite: Callable[[str], str]) -> bytes:
+    room = _MOST_ADDED
 
-    return _tag.sub(lambda tag: _link.sub(of_link, tag[0]), page)
+    def of_link(link: re.Match[str]) -> str:
+        nonlocal room
+        if room <= 0:
+            return link[0]
+        quotes, old = link[2][0], link[2][1:-1]
+        new = rewrite(old)
+        room -= len(new) - len(old)
+        return f"{link[1]}{quotes}{new}{quotes}"
+
+    text = page.decode("utf-8", "surrogateescape")
+    return _tag.sub(lambda tag: _link.sub(of_link, tag[0]), text).encode("utf-8", "surrogateescape")
 
 
 def _through_proxy(link: str, hosts: tuple[str, ...], prefix: str) -> str:
     """An absolute path, or a URL of the same host, below the proxy's own path; everything else is left alone."""
+    if len(link) > _LINK_BYTES:
+        return link
     try:
         parts = urlsplit(link)
     except ValueError:

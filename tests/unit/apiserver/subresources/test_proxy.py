@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ class World:
         self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
         self.kept: dict[Key, dict[str, Any]] = {}
         self.hanging = 0
+        self.page = ""
         self.port = self.tls_port = 0
         self.kubelets = KubeletProxy(self.get, self.tls)
         self.proxy = self.new_proxy()
@@ -64,6 +66,8 @@ class World:
         headers = {key.lower(): value for key, value in request.headers.items()}
         self.seen.append((request.method, request.raw_path, headers, await request.read()))
         path = request.path
+        if path == "/given":
+            return web.Response(text=self.page, content_type="text/html")
         if path == "/page":
             links = '<A class=x HREF="/a?b=1"><img src=\'http://elsewhere/b\'><a href="c">/d</a><p id="/e">'
             return web.Response(text=links, content_type="text/html")
@@ -300,6 +304,29 @@ async def test_links_of_a_page_lead_through_the_proxy_again(world: World) -> Non
     assert await world.text("pods/web/proxy/page") == (
         f'<A class=x HREF="{prefix}/a?b=1"><img src=\'http://elsewhere/b\'><a href="c">/d</a><p id="/e">'
     )
+
+
+@pytest.mark.parametrize("room", [1 << 20, 100_000])
+async def test_many_links_are_rewritten_beside_the_event_loop_and_add_a_bounded_amount(
+    world: World, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(proxy, "_MOST_ADDED", room)
+    threads: set[int] = set()
+    rewrite = proxy._through_proxy
+
+    def recorded(*given: Any) -> str:
+        threads.add(threading.get_ident())
+        return rewrite(*given)
+
+    monkeypatch.setattr(proxy, "_through_proxy", recorded)
+    world.page = '<a href="/">' * 3000 + f'<a href="/{"x" * 10_000}">'
+    prefix = f"{PREFIX}pods/web/proxy"
+    page = await world.text("pods/web/proxy/given")
+    links = min(3000, -(-room // len(prefix)))
+    expected = f'<a href="{prefix}/">' * links + world.page[len('<a href="/">') * links :]
+    assert page == expected
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_an_answer_that_breaks_off_is_not_taken_for_whole(world: World) -> None:
