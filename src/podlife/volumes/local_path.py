@@ -8,7 +8,6 @@ read from an object: a volume whose path is another one is refused, so nothing o
 from __future__ import annotations
 
 import asyncio
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from podlife.client import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, 
 from podlife.controller import Again, Controller, ControlPlane, Enqueue
 from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
+from podlife.linux.removal import remove_tree
 from podlife.volumes.volume_cache import reference
 from podlife.workqueue import RateLimitedQueue
 
@@ -170,8 +170,8 @@ class LocalPathProvisioner:
         try:
             if path != self._path(path.parent.name, meta.name):
                 raise PodlifeError(f"path {str(path)!r} is not one of this provisioner")
-            await asyncio.to_thread(_remove_directory, path)
-        except (OSError, PodlifeError) as error:
+            await asyncio.to_thread(remove_tree, path)
+        except Exception as error:
             about = reference(PERSISTENT_VOLUMES, volume)
             self._recorder.event(about, "Warning", "VolumeFailedDelete", str(error))
             raise
@@ -185,11 +185,3 @@ def _create_directory(path: Path) -> None:
     path.mkdir(exist_ok=True)
     # The user of a container is not known here. Others on this machine are kept out by the root.
     path.chmod(0o777)
-
-
-def _remove_directory(path: Path) -> None:
-    """Does not follow symbolic links, whatever pods have put there."""
-    if path.is_symlink():
-        raise OSError(f"{path} is a symbolic link")
-    if path.exists():
-        shutil.rmtree(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -128,6 +129,17 @@ async def test_pod_gets_its_node_when_its_claim_is_bound_and_not_before(tmp_path
         assert await node_of(client, "user")
 
 
+def _nest(path: Path, depth: int) -> None:
+    """A tree too deep to be named by a path."""
+    folder = os.open(path, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=folder)
+        below = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+
+
 @virtual_time
 async def test_directory_is_removed_with_the_claim_once_no_pod_uses_it(tmp_path: Path) -> None:
     outside = tmp_path / "precious"
@@ -138,6 +150,7 @@ async def test_directory_is_removed_with_the_claim_once_no_pod_uses_it(tmp_path:
         await asyncio.sleep(20)
         (path,) = (tmp_path / "volumes").glob("*/*")
         (path / "link").symlink_to(outside)
+        _nest(path, 1500)
         await client.delete(CLAIMS, "data", NAMESPACE)
         await asyncio.sleep(20)
         assert path.is_dir()
