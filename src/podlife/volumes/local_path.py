@@ -8,6 +8,7 @@ read from an object: a volume whose path is another one is refused, so nothing o
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +36,8 @@ from podlife.linux.removal import remove_tree
 from podlife.volumes.volume_cache import reference
 from podlife.workqueue import RateLimitedQueue
 
+log = logging.getLogger(__name__)
+
 PROVISIONER = "podlife.dev/local-path"
 CLASS_NAME = "local-path"
 _ROOT = "/var/lib/podlife/local-path"
@@ -56,7 +59,7 @@ class _NodeOfVolume(msgspec.Struct):
 
 
 class LocalPathProvisioner:
-    """`root` must be a directory that only this user can change. Its parents are created."""
+    """`root` and its parents are created. Only this user can enter it: nodes reach volumes by mounting them."""
 
     name = "local-path-provisioner"
 
@@ -75,6 +78,10 @@ class LocalPathProvisioner:
 
     async def run(self) -> None:
         """Create the default class, unless there is one of its name, and work until cancelled."""
+        try:
+            await asyncio.to_thread(_close_to_others, self._root)
+        except OSError as error:
+            log.warning("cannot close %s to other users: %s", self._root, error)
         meta = {"name": CLASS_NAME, "annotations": {DEFAULT_CLASS_ANNOTATIONS[0]: "true"}}
         obj = {"metadata": meta, "provisioner": PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer"}
         with suppress(AlreadyExistsError):
@@ -109,7 +116,7 @@ class LocalPathProvisioner:
             if isinstance(error, _NodeGoneError):
                 await self._choose_again(claim)
             return
-        await asyncio.to_thread(_create_directory, Path(volume["spec"]["hostPath"]["path"]))
+        await asyncio.to_thread(self._create_directory, Path(volume["spec"]["hostPath"]["path"]))
         with suppress(AlreadyExistsError):
             await self._client.create(PERSISTENT_VOLUMES, volume)
         self._recorder.event(
@@ -160,6 +167,14 @@ class LocalPathProvisioner:
                 raise PodlifeError(f"invalid name of a directory: {each!r}")
         return self._root / node_name / name
 
+    def _create_directory(self, path: Path) -> None:
+        self._root.mkdir(parents=True, exist_ok=True)
+        _close_to_others(self._root)
+        path.parent.mkdir(exist_ok=True)
+        path.mkdir(exist_ok=True)
+        # The user of a container is not known here. Others on this machine are kept out by the root.
+        path.chmod(0o777)
+
     async def _reclaim(self, volume: Volume) -> None:
         meta, spec = volume.metadata, volume.spec
         is_own = meta.annotations.get(PROVISIONED_BY) == PROVISIONER
@@ -180,8 +195,6 @@ class LocalPathProvisioner:
             await self._client.delete(PERSISTENT_VOLUMES, meta.name, options=options)
 
 
-def _create_directory(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.mkdir(exist_ok=True)
-    # The user of a container is not known here. Others on this machine are kept out by the root.
-    path.chmod(0o777)
+def _close_to_others(root: Path) -> None:
+    with suppress(FileNotFoundError):
+        root.chmod(0o700)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ from podlife.client import (
 )
 from podlife.controller import ControlPlane
 from podlife.errors import ForbiddenError, InvalidError, NotFoundError
+from podlife.linux.removal import remove_tree
 from podlife.ownergc import OwnerGarbageCollector
 from podlife.scheduler import Scheduler
 from podlife.testing import LoopClock, virtual_time
@@ -141,7 +143,11 @@ def _nest(path: Path, depth: int) -> None:
 
 
 @virtual_time
-async def test_directory_is_removed_with_the_claim_once_no_pod_uses_it(tmp_path: Path) -> None:
+async def test_directory_is_removed_with_the_claim_once_no_pod_uses_it(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    # A deep tree that is left would be in the way of later runs.
+    request.addfinalizer(lambda: remove_tree(tmp_path / "volumes"))
     outside = tmp_path / "precious"
     outside.mkdir()
     async with cluster(tmp_path / "volumes") as client:
@@ -161,6 +167,25 @@ async def test_directory_is_removed_with_the_claim_once_no_pod_uses_it(tmp_path:
         assert (await client.list(VOLUMES)).items == []
         assert not path.exists()
         assert outside.is_dir()
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@virtual_time
+async def test_volumes_can_be_entered_by_their_owner_only(tmp_path: Path, exists: bool) -> None:
+    root = tmp_path / "made" / "volumes"
+    if exists:
+        root.mkdir(parents=True)
+        root.chmod(0o755)
+    async with cluster(root) as client:
+        await asyncio.sleep(1)
+        assert root.exists() is exists
+        assert not exists or stat.S_IMODE(root.stat().st_mode) == 0o700
+        await create_claim(client)
+        await create_pod(client, "user", "data")
+        await asyncio.sleep(20)
+        (path,) = root.glob("*/*")
+        # Any user of a container may write to the volume, where it is mounted.
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (root, path)] == [0o700, 0o777]
 
 
 @pytest.mark.parametrize(
