@@ -103,9 +103,12 @@ class LocalPathProvisioner:
 
     async def _provision(self, claim: Claim) -> None:
         storage_class = self._classes.cache.get("", claim.class_name)
-        is_own = claim.metadata.annotations.get(STORAGE_PROVISIONER) == PROVISIONER
+        is_asked = claim.metadata.annotations.get(STORAGE_PROVISIONER) == PROVISIONER
         name = f"pvc-{claim.metadata.uid}"
-        if not is_own or storage_class is None or self._volumes.cache.get("", name) is not None:
+        # Anyone who may write claims can write the annotation: the class counts too.
+        if not is_asked or storage_class is None or storage_class.provisioner != PROVISIONER:
+            return
+        if self._volumes.cache.get("", name) is not None:
             return
         about = reference(PERSISTENT_VOLUME_CLAIMS, claim)
         try:

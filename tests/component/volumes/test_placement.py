@@ -310,6 +310,22 @@ async def test_stateful_set_keeps_its_volumes(tmp_path: Path) -> None:
         assert len(volumes) == 2
 
 
+@virtual_time
+async def test_claim_of_a_class_of_another_provisioner_gets_no_directory(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as client:
+        body = {"metadata": {"name": "other"}, "provisioner": "example.com/fast"}
+        await client.create(STORAGE_CLASSES, body | {"volumeBindingMode": "WaitForFirstConsumer"})
+        forged = {"storage-provisioner": "podlife.dev/local-path", "selected-node": "node-a"}
+        annotations = {f"volume.kubernetes.io/{key}": value for key, value in forged.items()}
+        meta = {"name": "data", "annotations": annotations}
+        spec = claim_spec(storageClassName="other")
+        await client.create(CLAIMS, {"metadata": meta, "spec": spec}, NAMESPACE)
+        await asyncio.sleep(20)
+        assert (await client.get(CLAIMS, "data", NAMESPACE))["status"]["phase"] == "Pending"
+        assert (await client.list(VOLUMES)).items == []
+        assert not [*tmp_path.glob("*/*")]
+
+
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
