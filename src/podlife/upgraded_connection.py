@@ -13,6 +13,14 @@ from typing import Self
 from aiohttp import web
 
 _UNREAD_BYTES = 256 * 1024
+# With TLS, half a megabyte would wait for a client that does not read.
+_UNSENT_BYTES = 64 * 1024
+
+
+def limit_unsent(request: web.BaseRequest) -> None:
+    """Bound what waits for a client that may pause for any time, of which there can be many."""
+    if request.transport is not None:
+        request.transport.set_write_buffer_limits(high=_UNSENT_BYTES)
 
 
 class _UpgradeResponse(web.StreamResponse):
@@ -40,6 +48,7 @@ class UpgradedConnection:
     async def accept(cls, request: web.BaseRequest, headers: Iterable[tuple[str, str]]) -> Self:
         """Send 101 with these headers; from here on the data is not HTTP."""
         made = cls(request, headers)
+        limit_unsent(request)
         # As aiohttp does for a WebSocket.
         request.protocol.set_parser(made)  # type: ignore[arg-type] # only feed_data and feed_eof are called
         await made.response.prepare(request)

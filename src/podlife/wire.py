@@ -8,6 +8,7 @@ the whole system also runs with no socket at all.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import parse_qsl
@@ -85,6 +86,8 @@ class Request:
     peer: Peer | None = None
     # The address that the connection came from; empty within one process.
     source_ip: str = ""
+    # For waits without a deadline: inside this context the current task is cancelled if the client disconnects.
+    while_connected: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 class Channel(Protocol):

@@ -150,7 +150,7 @@ def read_token(path: Path, name: str) -> str:
 
 def _digest(token: str) -> bytes:
     # A header may hold any bytes; bytes that are not UTF-8 appear as surrogates.
-    return sha256(token.encode(errors="surrogateescape")).digest()
+    return sha256(token.encode(errors="surrogatepass")).digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,8 @@ def verify(token: str, keys: dict[str, VerificationKey]) -> Object:
     except ValueError:
         raise InvalidTokenError("malformed token") from None
     kid = header.get("kid")
+    if not isinstance(kid, str | None):
+        raise InvalidTokenError("malformed token")
     candidates = [keys[kid]] if kid in keys else [] if kid else list(keys.values())
     if not candidates:
         raise InvalidTokenError("invalid signature, no keys found")

@@ -8,7 +8,7 @@ read from an object: a volume whose path is another one is refused, so nothing o
 from __future__ import annotations
 
 import asyncio
-import shutil
+import logging
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,8 +32,11 @@ from podlife.client import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, 
 from podlife.controller import Again, Controller, ControlPlane, Enqueue
 from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
+from podlife.linux.removal import remove_tree
 from podlife.volumes.volume_cache import reference
 from podlife.workqueue import RateLimitedQueue
+
+log = logging.getLogger(__name__)
 
 PROVISIONER = "podlife.dev/local-path"
 CLASS_NAME = "local-path"
@@ -56,7 +59,7 @@ class _NodeOfVolume(msgspec.Struct):
 
 
 class LocalPathProvisioner:
-    """`root` must be a directory that only this user can change. Its parents are created."""
+    """`root` and its parents are created. Only this user can enter it: nodes reach volumes by mounting them."""
 
     name = "local-path-provisioner"
 
@@ -75,6 +78,10 @@ class LocalPathProvisioner:
 
     async def run(self) -> None:
         """Create the default class, unless there is one of its name, and work until cancelled."""
+        try:
+            await asyncio.to_thread(_close_to_others, self._root)
+        except OSError as error:
+            log.warning("cannot close %s to other users: %s", self._root, error)
         meta = {"name": CLASS_NAME, "annotations": {DEFAULT_CLASS_ANNOTATIONS[0]: "true"}}
         obj = {"metadata": meta, "provisioner": PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer"}
         with suppress(AlreadyExistsError):
@@ -96,9 +103,12 @@ class LocalPathProvisioner:
 
     async def _provision(self, claim: Claim) -> None:
         storage_class = self._classes.cache.get("", claim.class_name)
-        is_own = claim.metadata.annotations.get(STORAGE_PROVISIONER) == PROVISIONER
+        is_asked = claim.metadata.annotations.get(STORAGE_PROVISIONER) == PROVISIONER
         name = f"pvc-{claim.metadata.uid}"
-        if not is_own or storage_class is None or self._volumes.cache.get("", name) is not None:
+        # Anyone who may write claims can write the annotation: the class counts too.
+        if not is_asked or storage_class is None or storage_class.provisioner != PROVISIONER:
+            return
+        if self._volumes.cache.get("", name) is not None:
             return
         about = reference(PERSISTENT_VOLUME_CLAIMS, claim)
         try:
@@ -109,7 +119,7 @@ class LocalPathProvisioner:
             if isinstance(error, _NodeGoneError):
                 await self._choose_again(claim)
             return
-        await asyncio.to_thread(_create_directory, Path(volume["spec"]["hostPath"]["path"]))
+        await asyncio.to_thread(self._create_directory, Path(volume["spec"]["hostPath"]["path"]))
         with suppress(AlreadyExistsError):
             await self._client.create(PERSISTENT_VOLUMES, volume)
         self._recorder.event(
@@ -160,6 +170,14 @@ class LocalPathProvisioner:
                 raise PodlifeError(f"invalid name of a directory: {each!r}")
         return self._root / node_name / name
 
+    def _create_directory(self, path: Path) -> None:
+        self._root.mkdir(parents=True, exist_ok=True)
+        _close_to_others(self._root)
+        path.parent.mkdir(exist_ok=True)
+        path.mkdir(exist_ok=True)
+        # The user of a container is not known here. Others on this machine are kept out by the root.
+        path.chmod(0o777)
+
     async def _reclaim(self, volume: Volume) -> None:
         meta, spec = volume.metadata, volume.spec
         is_own = meta.annotations.get(PROVISIONED_BY) == PROVISIONER
@@ -170,8 +188,8 @@ class LocalPathProvisioner:
         try:
             if path != self._path(path.parent.name, meta.name):
                 raise PodlifeError(f"path {str(path)!r} is not one of this provisioner")
-            await asyncio.to_thread(_remove_directory, path)
-        except (OSError, PodlifeError) as error:
+            await asyncio.to_thread(remove_tree, path)
+        except Exception as error:
             about = reference(PERSISTENT_VOLUMES, volume)
             self._recorder.event(about, "Warning", "VolumeFailedDelete", str(error))
             raise
@@ -180,16 +198,6 @@ class LocalPathProvisioner:
             await self._client.delete(PERSISTENT_VOLUMES, meta.name, options=options)
 
 
-def _create_directory(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.mkdir(exist_ok=True)
-    # The user of a container is not known here. Others on this machine are kept out by the root.
-    path.chmod(0o777)
-
-
-def _remove_directory(path: Path) -> None:
-    """Does not follow symbolic links, whatever pods have put there."""
-    if path.is_symlink():
-        raise OSError(f"{path} is a symbolic link")
-    if path.exists():
-        shutil.rmtree(path)
+def _close_to_others(root: Path) -> None:
+    with suppress(FileNotFoundError):
+        root.chmod(0o700)

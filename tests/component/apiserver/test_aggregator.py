@@ -21,12 +21,13 @@ from podlife.apiserver.aggregation.proxy import RemoteApiProxy
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.authn import ADMIN, Authenticator
 from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.http import HttpServer
 from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.client import SERVICES, Client, Ref
 from podlife.clock import SystemClock
 from podlife.pki import CertificateAuthority, Subject
-from podlife.wire import Peer, Query, Request
+from podlife.wire import Peer, Query, Request, Response
 from tests.component.apiserver.requests import whole
 from tests.kit.embedded import connect
 from tests.kit.wait import until
@@ -114,7 +115,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def world(tmp_path: Path, *, request_seconds: float = 1.0) -> AsyncIterator[World]:
     ca, front = (CertificateAuthority(tmp_path / name, SystemClock()) for name in ("ca", "front"))
     serving = ca.ensure("serving.pem", Subject("fish", names=("fish.default.svc", "localhost")))
     own = front.ensure("client.pem", Subject("front-proxy-client"))
@@ -134,7 +135,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         store = MemoryStore()
         handler = assemble(store, clock=SystemClock(), authenticator=Authenticator())
         await create_system_namespaces(handler.registry, ADMIN)
-        proxy = RemoteApiProxy(store, lambda context: context.load_cert_chain(own), request_seconds=1.0)
+        proxy = RemoteApiProxy(
+            store, lambda context: context.load_cert_chain(own), request_seconds=request_seconds
+        )
         stack.push_async_callback(proxy.close)
         handler.aggregator = Aggregator(handler.registry, proxy)
         await stack.enter_async_context(at_work(handler.aggregator.run))
@@ -197,6 +200,34 @@ async def test_discovery_shows_what_the_other_server_serves(tmp_path: Path) -> N
 
         await until(is_gone)
         assert (await its.ask(f"{GROUP}/v1/trouts"))[0] == 404
+
+
+async def test_a_request_ends_with_its_client(tmp_path: Path) -> None:
+    async with world(tmp_path, request_seconds=1000.0) as its:
+        await its.register()
+        await its.becomes("Passed")
+        hanging: list[web.Request] = []
+
+        async def hang(request: web.Request) -> web.Response:
+            hanging.append(request)
+            await until(lambda: request.transport is None, "the connection is closed", seconds=20)
+            hanging.remove(request)
+            return web.Response()
+
+        async def serve(request: Request) -> Response:
+            request.peer = Peer("admin", ("system:masters",))
+            return await its.handler(request)
+
+        face = HttpServer(serve, tls=None)
+        await face.start("127.0.0.1", 0)
+        its.backend.answer = lambda request: hang(request) if "trouts" in request.path else web.Response()
+        _, writer = await asyncio.open_connection("127.0.0.1", face.port)
+        writer.write(f"GET {GROUP}/v1/trouts HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await until(lambda: hanging, "the other server has the request", seconds=20)
+        writer.close()
+        await until(lambda: not hanging, "the other server's connection is closed", seconds=30)
+        assert its.handler.metrics.in_flight == 0
+        await face.stop(seconds=1)
 
 
 async def test_users_without_rights_do_not_reach_it(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +26,7 @@ from podlife.client import (
 )
 from podlife.controller import ControlPlane
 from podlife.errors import ForbiddenError, InvalidError, NotFoundError
+from podlife.linux.removal import remove_tree
 from podlife.ownergc import OwnerGarbageCollector
 from podlife.scheduler import Scheduler
 from podlife.testing import LoopClock, virtual_time
@@ -128,8 +131,23 @@ async def test_pod_gets_its_node_when_its_claim_is_bound_and_not_before(tmp_path
         assert await node_of(client, "user")
 
 
+def _nest(path: Path, depth: int) -> None:
+    """A tree too deep to be named by a path."""
+    folder = os.open(path, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=folder)
+        below = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+
+
 @virtual_time
-async def test_directory_is_removed_with_the_claim_once_no_pod_uses_it(tmp_path: Path) -> None:
+async def test_directory_is_removed_with_the_claim_once_no_pod_uses_it(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    # A deep tree that is left would be in the way of later runs.
+    request.addfinalizer(lambda: remove_tree(tmp_path / "volumes"))
     outside = tmp_path / "precious"
     outside.mkdir()
     async with cluster(tmp_path / "volumes") as client:
@@ -138,6 +156,7 @@ async def test_directory_is_removed_with_the_claim_once_no_pod_uses_it(tmp_path:
         await asyncio.sleep(20)
         (path,) = (tmp_path / "volumes").glob("*/*")
         (path / "link").symlink_to(outside)
+        _nest(path, 1500)
         await client.delete(CLAIMS, "data", NAMESPACE)
         await asyncio.sleep(20)
         assert path.is_dir()
@@ -148,6 +167,25 @@ async def test_directory_is_removed_with_the_claim_once_no_pod_uses_it(tmp_path:
         assert (await client.list(VOLUMES)).items == []
         assert not path.exists()
         assert outside.is_dir()
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@virtual_time
+async def test_volumes_can_be_entered_by_their_owner_only(tmp_path: Path, exists: bool) -> None:
+    root = tmp_path / "made" / "volumes"
+    if exists:
+        root.mkdir(parents=True)
+        root.chmod(0o755)
+    async with cluster(root) as client:
+        await asyncio.sleep(1)
+        assert root.exists() is exists
+        assert not exists or stat.S_IMODE(root.stat().st_mode) == 0o700
+        await create_claim(client)
+        await create_pod(client, "user", "data")
+        await asyncio.sleep(20)
+        (path,) = root.glob("*/*")
+        # Any user of a container may write to the volume, where it is mounted.
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (root, path)] == [0o700, 0o777]
 
 
 @pytest.mark.parametrize(
@@ -270,6 +308,22 @@ async def test_stateful_set_keeps_its_volumes(tmp_path: Path) -> None:
         assert {name: await node_of(client, name) for name in before} == before
         assert {each["metadata"]["name"] for each in (await client.list(VOLUMES)).items} == volumes
         assert len(volumes) == 2
+
+
+@virtual_time
+async def test_claim_of_a_class_of_another_provisioner_gets_no_directory(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as client:
+        body = {"metadata": {"name": "other"}, "provisioner": "example.com/fast"}
+        await client.create(STORAGE_CLASSES, body | {"volumeBindingMode": "WaitForFirstConsumer"})
+        forged = {"storage-provisioner": "podlife.dev/local-path", "selected-node": "node-a"}
+        annotations = {f"volume.kubernetes.io/{key}": value for key, value in forged.items()}
+        meta = {"name": "data", "annotations": annotations}
+        spec = claim_spec(storageClassName="other")
+        await client.create(CLAIMS, {"metadata": meta, "spec": spec}, NAMESPACE)
+        await asyncio.sleep(20)
+        assert (await client.get(CLAIMS, "data", NAMESPACE))["status"]["phase"] == "Pending"
+        assert (await client.list(VOLUMES)).items == []
+        assert not [*tmp_path.glob("*/*")]
 
 
 @pytest.mark.parametrize(

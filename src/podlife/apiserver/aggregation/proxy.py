@@ -30,7 +30,6 @@ _AGGREGATOR = UserInfo("system:kube-aggregator", groups=(MASTERS,))
 _CONNECT_SECONDS = 5.0
 _CHECK_SECONDS = 5.0
 _REQUEST_SECONDS = 60.0
-_MOST_CONNECTIONS = 1000
 _MOST_DOCUMENT_BYTES = 4 * 1024 * 1024
 _TRUSTS_KEPT = 200
 _PASSED_ON = ("Accept", "Content-Type", "If-Match", "If-None-Match", "User-Agent")
@@ -94,8 +93,9 @@ class RemoteApiProxy:
         headers = _headers({name.lower(): value for name, value in request.headers.items()}, user)
         try:
             url = self._url(api, path + request.query.raw)
-            async with asyncio.timeout(self._request_seconds):
-                answer = await self._send(api, request.method, url, headers, request.body)
+            with request.while_connected():
+                async with asyncio.timeout(self._request_seconds):
+                    answer = await self._send(api, request.method, url, headers, request.body)
         except UnresolvedError:
             raise _unavailable("service unavailable") from None
         except TimeoutError:
@@ -137,7 +137,9 @@ class RemoteApiProxy:
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=_MOST_CONNECTIONS),
+                # No shared limit, with which one client could block all others: each connection has its own client, and
+                # the number of clients is limited.
+                connector=aiohttp.TCPConnector(limit=0),
                 # A watch may be silent for any time; callers have deadlines for the rest.
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),

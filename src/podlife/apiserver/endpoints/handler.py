@@ -79,6 +79,8 @@ _SPECIAL: dict[tuple[str, str], Verb] = {
     ("binding", "create"): bind,
     ("namespaces", "delete"): delete_namespace,
 }
+# Counted for a request whose client disconnected before the response, as proxies do.
+_CLIENT_CLOSED_REQUEST = 499
 _CONNECTED = ("log", "exec", "attach", "portforward")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Subresources that are another view of the whole object and are read and written like it.
@@ -131,6 +133,7 @@ class ApiHandler:
             if audit is not None:
                 audit.failed()
         except BaseException:
+            self.metrics.end(started, verb, resource, _CLIENT_CLOSED_REQUEST)
             if audit is not None:
                 audit.abandoned()
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,11 +59,12 @@ class HttpLimits:
 class StreamingConnection(BoundedConnection):
     """A connection's reading side: it may stall, and it may be reading a stream when it closes."""
 
-    __slots__ = ("_stall_check", "_stall_seconds", "is_ending", "may_stall", "stream")
+    __slots__ = ("_stall_check", "_stall_seconds", "_waiting", "is_ending", "may_stall", "stream")
 
     def __init__(self, server: web.Server, *, stall_seconds: float, **settings: Any) -> None:
         super().__init__(server, **settings)
         self.stream: asyncio.Task[Any] | None = None
+        self._waiting: asyncio.Task[Any] | None = None
         # Distinguishes ending the stream from losing the client.
         self.is_ending = False
         self.may_stall = False
@@ -84,8 +86,19 @@ class StreamingConnection(BoundedConnection):
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         self._forget_check()
-        if self.stream is not None:
-            self.stream.cancel()
+        for task in filter(None, (self.stream, self._waiting)):
+            task.cancel()
+
+    @contextmanager
+    def cancel_if_lost(self) -> Iterator[None]:
+        """Cancel the current task if the client disconnects before it has a response."""
+        self._waiting = task = asyncio.current_task()
+        if task is not None and self._socket is None:
+            task.cancel()
+        try:
+            yield
+        finally:
+            self._waiting = None
 
     def end_stream(self) -> None:
         """End the stream in an orderly way, as when a watch reaches its timeout."""

@@ -262,7 +262,16 @@ def _request(request: web.BaseRequest, body: bytes, connection: _Connection) -> 
         path, raw_query = request.rel_url.raw_path, request.rel_url.raw_query_string
     path = unquote(path) if "%" in path else path
     query = Query(raw_query)
-    return Request(request.method, path, query, request.headers, body, connection.peer, connection.source_ip)
+    return Request(
+        request.method,
+        path,
+        query,
+        request.headers,
+        body,
+        connection.peer,
+        connection.source_ip,
+        connection.cancel_if_lost,
+    )
 
 
 def _peer_of(certificate: dict[str, Any] | None) -> Peer | None:

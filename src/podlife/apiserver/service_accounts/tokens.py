@@ -136,7 +136,7 @@ class ServiceAccountTokens:
         did not issue it. Raises UnauthorizedError with the reason if it is worth nothing, or not any more."""
         from podlife.pki.jwt import InvalidTokenError, read_unverified
 
-        if len(token) > _LONGEST_TOKEN or token.count(".") != 2:
+        if len(token) > _LONGEST_TOKEN or token.count(".") != 2 or not token.isascii():
             return None
         issuer = (read_unverified(token) or {}).get("iss")
         if issuer not in (self.issuer, LEGACY_ISSUER):
@@ -257,7 +257,9 @@ def _extra(claims: Object, about: Object) -> _Extra:
 
 
 def _audiences(claims: Object) -> tuple[str, ...]:
-    given = claims.get("aud") or ()
+    given = claims.get("aud") or []
+    if not isinstance(given, str | list):
+        _refuse("malformed token")
     return (given,) if isinstance(given, str) else tuple(map(str, given))
 
 

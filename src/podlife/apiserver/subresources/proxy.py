@@ -6,7 +6,8 @@ global unicast one, so that what listens on this machine alone is not reached; o
 loopback alone proxies to loopback, which all of its clients can reach anyway. TLS of pods is not verified, as upstream.
 
 The client's credentials are not passed on. Redirects to the same host and links in HTML lead through the proxy again.
-An answer is streamed at the reader's pace.
+An answer is streamed at the reader's pace. A request ends when its client disconnects. The requests under way are
+limited for each backend and each namespace, so that one tenant cannot block others; waiting for a place has a deadline.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import posixpath
 import random
 import re
 import ssl
+import weakref
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from ipaddress import ip_address
 from urllib.parse import quote, unquote, urlsplit
 
@@ -27,6 +29,7 @@ from yarl import URL
 
 from podlife.api.codec import Object, decode_object
 from podlife.apiserver.registry.request_body import bad_request
+from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.service_endpoints import pod_addresses
 from podlife.apiserver.storage import Key, Store
 from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
@@ -42,8 +45,14 @@ from podlife.errors import ApiError, NotFoundError
 from podlife.wire import Request, Response
 
 _SECONDS = 30.0
-_MOST_CONNECTIONS = 1000
-_HTML_BYTES = 4 * 1024 * 1024
+_MOST_OF_BACKEND = 100
+_MOST_OF_NAMESPACE = 500
+_HTML_BYTES = 1024 * 1024
+# What rewriting may add to a page, and how long a link may be: others stay as they are.
+_MOST_ADDED = 1024 * 1024
+_LINK_BYTES = 8 * 1024
+# A link takes some 10 microseconds.
+_MANY_LINKS = 300
 _SAFE = "/:@!$&'()*+,;=~"
 _SKIPPED = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
 _CORS = tuple(f"access-control-allow-{name}" for name in ("credentials", "headers", "methods", "origin"))
@@ -65,6 +74,8 @@ class ResourceProxy:
         self._kubelets = kubelets
         self._proxies_to_loopback = proxies_to_loopback
         self._session: aiohttp.ClientSession | None = None
+        # By namespace, and by backend in it. One exists as long as a request holds a place, or waits for one.
+        self._places: weakref.WeakValueDictionary[str, asyncio.Semaphore] = weakref.WeakValueDictionary()
         # Without the certificates of the machine's authorities, which take time to load.
         self._unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._unverified.check_hostname = False
@@ -94,7 +105,16 @@ class ResourceProxy:
         if not path and request.method in ("GET", "HEAD"):
             # Relative links of the page would otherwise lead beside it.
             return Response(301, headers=[("Location", quote(request.path, safe=_SAFE) + "/" + query)])
-        return await self._forward(request, backend, target, request.path.removesuffix(path))
+        prefix = request.path.removesuffix(path)
+        hosts = ("", backend.url.partition("//")[2], request.headers.get("Host", ""))
+        with request.while_connected(), ExitStack() as places:
+            await self._take_places(places, backend, namespace)
+            answer = await self._forward(request, backend, target, prefix)
+            # Left even if the answer is never read.
+            leave = weakref.finalize(answer, places.pop_all().close)
+            return await _passed_back(
+                request, answer, lambda link: _through_proxy(link, hosts, prefix), leave
+            )
 
     def _pod(self, namespace: str, name: str) -> Backend:
         scheme, name, port = _split(name, "pod")
@@ -175,13 +195,31 @@ class ResourceProxy:
             )
         return Backend(host, int(port), self._unverified if scheme == "https" else None)
 
-    async def _forward(self, request: Request, backend: Backend, target: str, prefix: str) -> Response:
+    async def _take_places(self, places: ExitStack, backend: Backend, namespace: str) -> None:
+        # The backend's first: while waiting for it, a request must not hold a place of its namespace. Another
+        # namespace may have a pod at the same address.
+        owner = f'namespace "{namespace}"' if namespace else "nodes"
+        limits = ((f"{backend.url} in {owner}", _MOST_OF_BACKEND), (owner, _MOST_OF_NAMESPACE))
+        for key, most in limits:
+            semaphore = self._places.setdefault(key, asyncio.Semaphore(most))
+            try:
+                async with asyncio.timeout(_SECONDS):
+                    await semaphore.acquire()
+            except TimeoutError:
+                raise _unavailable(
+                    f"too many proxied requests under way: limit for {key} is {most}, try again later"
+                ) from None
+            places.callback(semaphore.release)
+
+    async def _forward(
+        self, request: Request, backend: Backend, target: str, prefix: str
+    ) -> aiohttp.ClientResponse:
         headers = CIMultiDict(passed_on_headers(request))
         # Links of a compressed page could not be rewritten.
         headers["Accept-Encoding"] = "identity"
         headers["X-Forwarded-Uri"] = quote(prefix, safe=_SAFE) + target.partition("?")[0]
         try:
-            answer = await self._client().request(
+            return await self._client().request(
                 request.method,
                 URL(backend.url + target, encoded=True),
                 data=request.body or None,
@@ -195,13 +233,11 @@ class ResourceProxy:
             raise _unreachable(why_unreachable(backend, error.os_error)) from None
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise _unreachable(why_unreachable(backend, error)) from None
-        hosts = ("", backend.url.partition("//")[2], request.headers.get("Host", ""))
-        return await _passed_back(request, answer, lambda link: _through_proxy(link, hosts, prefix))
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=_MOST_CONNECTIONS),
+                connector=aiohttp.TCPConnector(limit=0),
                 # An answer may be silent for any time.
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -211,7 +247,10 @@ class ResourceProxy:
 
 
 async def _passed_back(
-    request: Request, answer: aiohttp.ClientResponse, rewrite: Callable[[str], str]
+    request: Request,
+    answer: aiohttp.ClientResponse,
+    rewrite: Callable[[str], str],
+    leave: Callable[[], object],
 ) -> Response:
     kind = answer.headers.get("Content-Type", "")
     pairs = [
@@ -221,24 +260,25 @@ async def _passed_back(
     ]
     if request.method == "HEAD" or answer.status in (204, 304):
         answer.close()
+        leave()
         return Response(answer.status, content_type=kind, headers=pairs)
     is_page = kind.partition(";")[0].strip() == "text/html" and "Location" not in answer.headers
     if not is_page or "Content-Encoding" in answer.headers:
-        return Response(answer.status, _stream(answer), kind, pairs)
+        return Response(answer.status, _stream(answer, leave), kind, pairs)
     body = bytearray()
-    stream = _stream(answer)
+    stream = _stream(answer, leave)
     async for part in stream:
         body += part
         if len(body) > _HTML_BYTES:
             # Too large to be held: its links stay as they are.
             return Response(answer.status, _after(bytes(body), stream), kind, pairs)
-    page = bytes(body).decode("utf-8", "surrogateescape")
-    return Response(
-        answer.status, _rewrite_links(page, rewrite).encode("utf-8", "surrogateescape"), kind, pairs
-    )
+    page = bytes(body)
+    is_costly = page.count(b"=") > _MANY_LINKS
+    rewritten = await offload(lambda: _rewrite_links(page, rewrite), page, is_costly=is_costly)
+    return Response(answer.status, rewritten, kind, pairs)
 
 
-async def _stream(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def _stream(answer: aiohttp.ClientResponse, leave: Callable[[], object]) -> AsyncIterator[bytes]:
     """Raises what broke it off, so that the reader does not take a part for the whole."""
     try:
         while chunk := await answer.content.readany():
@@ -247,6 +287,7 @@ async def _stream(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         raise ConnectionResetError(f"the answer broke off: {error}") from None
     finally:
         answer.close()
+        leave()
 
 
 async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -256,15 +297,26 @@ async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
         await asyncio.sleep(0)
 
 
-def _rewrite_links(page: str, rewrite: Callable[[str], str]) -> str:
-    def of_link(link: re.Match[str]) -> str:
-        return f"{link[1]}{link[2][0]}{rewrite(link[2][1:-1])}{link[2][-1]}"
+def _rewrite_links(page: bytes, rewrite: Callable[[str], str]) -> bytes:
+    room = _MOST_ADDED
 
-    return _tag.sub(lambda tag: _link.sub(of_link, tag[0]), page)
+    def of_link(link: re.Match[str]) -> str:
+        nonlocal room
+        if room <= 0:
+            return link[0]
+        quotes, old = link[2][0], link[2][1:-1]
+        new = rewrite(old)
+        room -= len(new) - len(old)
+        return f"{link[1]}{quotes}{new}{quotes}"
+
+    text = page.decode("utf-8", "surrogateescape")
+    return _tag.sub(lambda tag: _link.sub(of_link, tag[0]), text).encode("utf-8", "surrogateescape")
 
 
 def _through_proxy(link: str, hosts: tuple[str, ...], prefix: str) -> str:
     """An absolute path, or a URL of the same host, below the proxy's own path; everything else is left alone."""
+    if len(link) > _LINK_BYTES:
+        return link
     try:
         parts = urlsplit(link)
     except ValueError:

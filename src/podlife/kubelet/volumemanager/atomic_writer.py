@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 
 from podlife.kubelet.volumemanager.layout import SetUpError
 from podlife.kubelet.volumemanager.ownership import give_to_user
-from podlife.kubelet.volumemanager.removal import remove_tree
+from podlife.linux.removal import remove_tree
 
 _DATA = "..data"
 _NEW_DATA = "..data_tmp"

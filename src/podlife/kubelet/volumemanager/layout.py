@@ -14,7 +14,7 @@ from pathlib import Path
 
 from podlife.errors import PodlifeError
 from podlife.kubelet.volumemanager import mount as kernel
-from podlife.kubelet.volumemanager.removal import remove_empty, remove_tree
+from podlife.linux.removal import remove_empty, remove_tree
 
 
 class SetUpError(PodlifeError):

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from podlife.kubelet.volumemanager import mount as kernel
-from podlife.kubelet.volumemanager.removal import remove_empty
+from podlife.linux.removal import remove_empty
 
 _MAX_LINKS = 40
 _MAX_DEPTH = 255

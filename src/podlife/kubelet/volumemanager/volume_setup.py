@@ -22,7 +22,7 @@ from podlife.kubelet.volumemanager.host_path import check_host_path
 from podlife.kubelet.volumemanager.layout import Layout, SetUpError
 from podlife.kubelet.volumemanager.object_volumes import OBJECT_PLUGINS, files_of
 from podlife.kubelet.volumemanager.ownership import fs_group_of, give_to_group
-from podlife.kubelet.volumemanager.removal import remove_tree
+from podlife.linux.removal import remove_tree
 
 log = logging.getLogger(__name__)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,18 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import encode
 from podlife.apiserver.http import HttpServer
 from podlife.apiserver.storage import Key, Record
+from podlife.apiserver.subresources import proxy
 from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
 from podlife.apiserver.subresources.proxy import ResourceProxy
 from podlife.clock import SystemClock
 from podlife.errors import ApiError
 from podlife.pki import CertificateAuthority, Subject
 from podlife.wire import Query, Request, Response
+from tests.kit.wait import until
 
 PREFIX = "/api/v1/namespaces/default/"
 
@@ -32,7 +36,8 @@ class World:
         self.pki = CertificateAuthority(folder, SystemClock())
         self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
         self.kept: dict[Key, dict[str, Any]] = {}
-        self.is_loopback_allowed = True
+        self.hanging = 0
+        self.page = ""
         self.port = self.tls_port = 0
         self.kubelets = KubeletProxy(self.get, self.tls)
         self.proxy = self.new_proxy()
@@ -61,6 +66,8 @@ class World:
         headers = {key.lower(): value for key, value in request.headers.items()}
         self.seen.append((request.method, request.raw_path, headers, await request.read()))
         path = request.path
+        if path == "/given":
+            return web.Response(text=self.page, content_type="text/html")
         if path == "/page":
             links = '<A class=x HREF="/a?b=1"><img src=\'http://elsewhere/b\'><a href="c">/d</a><p id="/e">'
             return web.Response(text=links, content_type="text/html")
@@ -75,6 +82,16 @@ class World:
             async for message in socket:
                 await socket.send_str(message.data.upper())
             return socket
+        if path in ("/hang", "/half"):
+            self.hanging += 1
+            if path == "/half":
+                page = web.StreamResponse(headers={"Content-Type": "text/html"})
+                await page.prepare(request)
+                await page.write(b"<html>")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.hanging -= 1
         if path == "/broken":
             answer = web.StreamResponse()
             await answer.prepare(request)
@@ -91,6 +108,12 @@ class World:
         request = Request(method, PREFIX + where, Query(query), **given)
         return await self.proxy.answer(request, resource, "default", name, subpath)
 
+    async def serve(self, request: Request) -> Response:
+        """As the handler of a server."""
+        _, _, tail = request.path.partition("default/")
+        resource, name, _, subpath = tail.split("/", 3)
+        return await self.proxy.answer(request, resource, "default", name, "/" + subpath)
+
     async def text(self, path: str) -> str:
         response = await self.ask(path)
         if isinstance(response.body, AsyncIterator):
@@ -102,7 +125,7 @@ class World:
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     made = World(tmp_path)
-    server = web.Server(made.handle)
+    server = web.Server(made.handle, handler_cancellation=True)
     loop = asyncio.get_running_loop()
     plain = await loop.create_server(server, "127.0.0.1", 0)
     serving = made.pki.ensure("agent.pem", Subject("system:node:n1", names=("n1",)))
@@ -283,6 +306,29 @@ async def test_links_of_a_page_lead_through_the_proxy_again(world: World) -> Non
     )
 
 
+@pytest.mark.parametrize("room", [1 << 20, 100_000])
+async def test_many_links_are_rewritten_beside_the_event_loop_and_add_a_bounded_amount(
+    world: World, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(proxy, "_MOST_ADDED", room)
+    threads: set[int] = set()
+    rewrite = proxy._through_proxy
+
+    def recorded(*given: Any) -> str:
+        threads.add(threading.get_ident())
+        return rewrite(*given)
+
+    monkeypatch.setattr(proxy, "_through_proxy", recorded)
+    world.page = '<a href="/">' * 3000 + f'<a href="/{"x" * 10_000}">'
+    prefix = f"{PREFIX}pods/web/proxy"
+    page = await world.text("pods/web/proxy/given")
+    links = min(3000, -(-room // len(prefix)))
+    expected = f'<a href="{prefix}/">' * links + world.page[len('<a href="/">') * links :]
+    assert page == expected
+    assert threads
+    assert threading.get_ident() not in threads
+
+
 async def test_an_answer_that_breaks_off_is_not_taken_for_whole(world: World) -> None:
     with pytest.raises(ConnectionResetError):
         await world.text("pods/web/proxy/broken")
@@ -290,12 +336,7 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_whole(world: World) ->
 
 @pytest.mark.parametrize("path", ["pods/web/proxy/socket", "services/svc:80/proxy/socket"])
 async def test_an_upgrade_is_passed_through(world: World, path: str) -> None:
-    async def handler(request: Request) -> Response:
-        _, _, tail = request.path.partition("default/")
-        resource, name, *_ = tail.split("/")
-        return await world.proxy.answer(request, resource, "default", name, "/socket")
-
-    face = HttpServer(handler, tls=None)
+    face = HttpServer(world.serve, tls=None)
     await face.start("127.0.0.1", 0)
     url = f"http://127.0.0.1:{face.port}{PREFIX}{path}"
     async with (
@@ -305,6 +346,44 @@ async def test_an_upgrade_is_passed_through(world: World, path: str) -> None:
         await socket.send_str("hello")
         assert await socket.receive_str() == "HELLO"
     await face.stop(seconds=1)
+
+
+@pytest.mark.parametrize("path", ["/hang", "/half"])
+async def test_a_request_ends_with_its_client(world: World, path: str) -> None:
+    face = HttpServer(world.serve, tls=None)
+    await face.start("127.0.0.1", 0)
+    _, writer = await asyncio.open_connection("127.0.0.1", face.port)
+    writer.write(f"GET {PREFIX}pods/web/proxy{path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    await until(lambda: world.hanging, "the pod has the request", seconds=20)
+    writer.close()
+    await until(lambda: not world.hanging, "the pod's connection is closed", seconds=20)
+    await face.stop(seconds=1)
+
+
+async def test_a_backend_without_a_free_place_is_told_and_blocks_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "_MOST_OF_BACKEND", 2)
+    monkeypatch.setattr(proxy, "_MOST_OF_NAMESPACE", 3)
+    hanging = [spawn(world.ask("pods/web/proxy/hang"), name="hanging", on_failure=print) for _ in range(2)]
+    await until(lambda: world.hanging == 2, "the pod has both requests", seconds=20)
+    monkeypatch.setattr(proxy, "_SECONDS", 0.01)
+    with pytest.raises(ApiError) as caught:
+        await world.ask("pods/web/proxy/a")
+    where = f'http://127.0.0.1:{world.port} in namespace "default"'
+    told = f"too many proxied requests under way: limit for {where} is 2, try again later"
+    assert (caught.value.code, str(caught.value)) == (503, told)
+    other = f"pods/https:web:{world.tls_port}/proxy/a"
+    unread = await world.ask(other)
+    with pytest.raises(ApiError, match='limit for namespace "default" is 3, try again later'):
+        await world.ask(other)
+    assert isinstance(unread.body, AsyncIterator)
+    assert [part async for part in unread.body] == [b"GET /a"]
+    assert await world.text(other) == "GET /a"
+    await cancel_and_wait(*hanging)
+    monkeypatch.setattr(proxy, "_SECONDS", 30.0)
+    for _ in range(3):
+        assert await world.text("pods/web/proxy/a") == "GET /a"
 
 
 async def test_pods_on_loopback_serve_a_service_whose_endpoints_cannot_name_them(world: World) -> None:

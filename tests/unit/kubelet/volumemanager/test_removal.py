@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from podlife.kubelet.volumemanager import mount as kernel
-from podlife.kubelet.volumemanager import removal
 from podlife.kubelet.volumemanager.layout import Layout
-from podlife.kubelet.volumemanager.removal import remove_tree
+from podlife.linux import removal
+from podlife.linux.removal import remove_tree
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 

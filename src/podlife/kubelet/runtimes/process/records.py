@@ -26,7 +26,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from podlife.kubelet.runtime import ContainerConfig, ContainerState, Resources, SandboxConfig, SandboxState
-from podlife.kubelet.volumemanager.removal import remove_tree
+from podlife.linux.removal import remove_tree
 
 log = logging.getLogger(__name__)
 

@@ -18,6 +18,7 @@ from podlife.kubelet.pod_fields import bare_id
 from podlife.kubelet.runtime import Attachable
 from podlife.kubelet.server.containers import container_to_exec, pod_to_exec
 from podlife.kubelet.server.request import HttpError, KubeletRequest, ServedNode
+from podlife.upgraded_connection import limit_unsent
 from podlife.wire import WEBSOCKET_MESSAGE_BYTES
 
 from .remote_command import (
@@ -93,6 +94,7 @@ async def accept_websocket(
         raise HttpError(
             400, f"unable to upgrade: none of the protocols is known, only [{' '.join(protocols)}]"
         )
+    limit_unsent(request)
     await socket.prepare(request)
     return socket
 
