@@ -5,6 +5,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 # That of deploy/Containerfile.
 UV_VERSION := 0.13.7
+DIST   ?= dist
 # Options of the command that a target starts: make up ARGS="--port 7443"
 ARGS   ?=
 VENV   := .venv
@@ -19,7 +20,7 @@ PYTEST := $(BIN)/python -m pytest
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check lint types test-real real-parts bench chaos crash soak-ui extremes fuzz conformance-api conformance-apps ecosystem cover lock schema cri-table clean
+.PHONY: help up test check lint types test-real real-parts bench chaos crash soak-ui extremes fuzz conformance-api conformance-apps ecosystem cover dist lock schema cri-table clean
 
 help: ## list these targets
 	@if [ -t 1 ]; then on='\033[1m' off='\033[0m'; fi; \
@@ -107,6 +108,9 @@ cover: $(STAMP) ## the tests with branch coverage
 	$(BIN)/coverage run -m pytest -q tests/unit tests/component tests/conformance tests/property
 	$(BIN)/coverage combine --quiet && $(BIN)/coverage report
 
+dist: $(STAMP) ## the package, as wheel and source archive: the same bytes at every build of a commit (DIST=FOLDER)
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1577836800) $(UV) build --quiet --out-dir $(DIST)
+
 lock: | $(UV) ## resolve the dependencies again
 	$(UV) lock
 
@@ -117,4 +121,4 @@ cri-table: ## generate the containerd runtime's table of messages from CRI's own
 	$(PYTHON) tools/generate_cri_table.py
 
 clean: ## remove what was installed here
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .hypothesis .coverage*
