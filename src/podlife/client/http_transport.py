@@ -116,8 +116,14 @@ class HttpTransport:
                 raise ApiError(why, code=error.status) from None
             except (ClientError, OSError, TimeoutError) as error:
                 raise UnreachableError(f"{self._target.origin} cannot be reached: {error}") from None
-            async with socket:
-                yield socket
+            transport = None if socket._conn is None else socket._conn.transport
+            try:
+                async with socket:
+                    yield socket
+            finally:
+                # aiohttp begins to end TLS and does not wait; a loop that stops then would leave the connection open.
+                if transport is not None:
+                    transport.abort()
 
     async def _has_renewed(
         self, refused: Credential, answer: HttpTransportResponse, deadline: float | None
