@@ -71,7 +71,9 @@ def state_of(pod: Object) -> str:
         return f"on {node}" + (" nominated" if status.get("nominatedNodeName") else "")
     if node := status.get("nominatedNodeName"):
         return f"waits for {node}"
-    return str((conditions.get("PodScheduled") or {}).get("message"))
+    message = str((conditions.get("PodScheduled") or {}).get("message"))
+    # Of kube-scheduler's plug-in for devices.
+    return message.replace("no new claims to deallocate, ", "")
 
 
 class Play:

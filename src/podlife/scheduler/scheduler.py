@@ -61,6 +61,8 @@ class Scheduler:
         self._preemption = Preemption(self._nodes, self._nominator, self._placed.get)
         # Victims of pods, by UID, until they are seen to end.
         self._victims: dict[str, set[str]] = {}
+        # Whether a pod was not decided because its victims have not been seen to end.
+        self._awaits_victims = False
         self._waiting = SchedulingQueue()
         # Assigned, and not observed on their node yet.
         self._assumed: set[str] = set()
@@ -110,7 +112,9 @@ class Scheduler:
                 self._nodes.remove_pod(uid)
             if self._nodes.where(uid) != pod.spec.node_name:
                 self._nodes.put_pod(uid, demand_of(pod), pod.spec.node_name)
-            if is_resized:
+            is_ending = pod.metadata.deletion_timestamp is not None
+            if is_resized or (is_ending and self._awaits_victims):
+                self._awaits_victims = False
                 self._retry_unschedulable()
         elif pod.spec.node_name or not self._is_ours(pod):
             self.on_delete(pod)
@@ -250,6 +254,7 @@ class Scheduler:
             await self._act(self._report(pod, _UNSCHEDULABLE, message))
             return
         if self._has_victims(uid):
+            self._awaits_victims = True
             return
         budgets = self._budgets.cache.list()
         found = self._preemption.evaluate(pod, demand, obstacles, budgets, self._clock.now())
