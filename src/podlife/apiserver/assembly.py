@@ -6,11 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from podlife.apiserver.admission import AdmissionChain
-from podlife.apiserver.admission.certificate_requester import (
-    date_conditions,
-    name_requester,
-    restrict_signers,
-)
+from podlife.apiserver.admission.certificate_requester import name_requester, restrict_signers
 from podlife.apiserver.admission.cluster_ip_allocator import allocate_cluster_ips
 from podlife.apiserver.admission.device_access import restrict_devices
 from podlife.apiserver.admission.dynamic import DynamicAdmission
@@ -84,7 +80,6 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
         *volumes,
         addresses,
         name_requester,
-        date_conditions(clock),
         prevent_escalation(authorizer),
     )
     catalog = ResourceCatalog()

@@ -218,7 +218,7 @@ def operator(cluster: InCluster) -> dict[str, str]:
 
 
 def descheduler(cluster: InCluster) -> dict[str, str]:
-    """descheduler's own Job evicts what the budget allows, of pods for which there is no other node."""
+    """descheduler's own Job evicts as many pods as the budget allows; no other node is available for them."""
     kubectl = cluster.namespace("leaving")
     kubectl("create", "namespace", "leaving")
     kubectl("create", "deployment", "web", "--replicas=0", "--image=kopf:1", "--", "sleep", "3600")

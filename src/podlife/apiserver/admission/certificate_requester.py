@@ -10,11 +10,9 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 
-from podlife.api.codec import format_time
 from podlife.apiserver.admission import AdmissionRequest, Operation, Plugin, Reader
 from podlife.apiserver.authn import MASTERS, UserInfo
 from podlife.apiserver.authz import Attributes, Decision
-from podlife.clock import Clock
 
 _GROUP = "certificates.k8s.io"
 _REQUESTS = f"certificatesigningrequests.{_GROUP}"
@@ -33,28 +31,6 @@ def name_requester(attributes: AdmissionRequest, reader: Reader) -> None:
     for field in ("username", "uid", "groups", "extra"):
         spec.pop(field, None)
     spec.update(attributes.user.to_object())
-
-
-def date_conditions(clock: Clock) -> Plugin:
-    """Conditions that come without times get them; a transition keeps its time while the status stays."""
-
-    def plugin(attributes: AdmissionRequest, reader: Reader) -> None:
-        if attributes.resource.key != _REQUESTS or attributes.subresource not in ("approval", "status"):
-            return
-        new, old = (((each or {}).get("status") or {}) for each in (attributes.new, attributes.old))
-        now = format_time(clock.now())
-        before = {
-            (each.get("type"), each.get("status")): each.get("lastTransitionTime")
-            for each in old.get("conditions") or ()
-        }
-        for each in new.get("conditions") or ():
-            changed = before.get((each.get("type"), each.get("status"))) or now
-            each.update(
-                lastUpdateTime=each.get("lastUpdateTime") or now,
-                lastTransitionTime=each.get("lastTransitionTime") or changed,
-            )
-
-    return plugin
 
 
 def restrict_signers(may: Callable[[UserInfo, Attributes], Decision]) -> Plugin:

@@ -106,7 +106,7 @@ def _check_namespace_again(scope: RequestScope, obj: Object, asked_for: str) -> 
 
 def _admit(scope: RequestScope, obj: Object, asked_for: str, *, is_applied: bool) -> None:
     scope.strategy.default(obj)
-    scope.strategy.set_times(obj, scope.now)
+    scope.strategy.set_times(obj, None, scope.now)
     if not is_applied:
         track(scope, obj, None)
     scope.registry.admission.admit(scope.admission(Operation.CREATE, name=asked_for, new=obj))

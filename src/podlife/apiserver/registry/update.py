@@ -210,7 +210,7 @@ def _attributes(scope: RequestScope, new: Object, old: Object) -> AdmissionReque
 def _admit(scope: RequestScope, new: Object, old: Object, is_applied: bool) -> None:
     adopt_namespace(scope, new["metadata"])
     scope.strategy.default(new)
-    scope.strategy.set_times(new, scope.now)
+    scope.strategy.set_times(new, old, scope.now)
     if not is_applied:
         track(scope, new, old)
     scope.registry.admission.admit(_attributes(scope, new, old))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from datetime import datetime
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, format_time
 from podlife.api.field_errors import FieldError, FieldErrors, bad_value, forbidden, required
 from podlife.api.names import check_dns_label, check_dns_subdomain
 from podlife.apiserver.strategies.field_checks import one_of, required_choice, show_times, unique
@@ -42,6 +43,14 @@ class CertificateSigningRequestStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         show_times(obj.setdefault("status", {}), "lastUpdateTime", "lastTransitionTime")
+
+    def set_times(self, new: Object, old: Object | None, now: datetime) -> None:
+        """Conditions that come without times get them; a transition keeps its time while the status stays."""
+        before = {(each.get("type"), each.get("status")): each for each in _conditions(old or {"status": {}})}
+        for each in _conditions(new):
+            known = before.get((each.get("type"), each.get("status")), {}).get("lastTransitionTime")
+            each["lastUpdateTime"] = each.get("lastUpdateTime") or format_time(now)
+            each["lastTransitionTime"] = each.get("lastTransitionTime") or known or format_time(now)
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {}

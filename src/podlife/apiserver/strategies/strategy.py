@@ -65,7 +65,7 @@ class Strategy:
     def default(self, obj: Object) -> None:
         """Set defaults, as upstream's versioned defaults do."""
 
-    def set_times(self, obj: Object, now: datetime) -> None:
+    def set_times(self, new: Object, old: Object | None, now: datetime) -> None:
         """Set times that a client left out."""
 
     def prepare_create(self, obj: Object) -> None:

@@ -66,6 +66,14 @@ CERTIFICATES.patch(
 )
 CERTIFICATES.patch("no-type", "merge", f"{_PATH}/diff-one/approval", _conditions("", status=""), 422)
 CERTIFICATES.patch("approve", "merge", f"{_PATH}/diff-one/approval", _conditions("Approved"))
+_untimed = _conditions("Approved", lastUpdateTime=None, lastTransitionTime=None)
+CERTIFICATES.patch("approve-again-without-times", "merge", f"{_PATH}/diff-one/approval", _untimed)
+CERTIFICATES.patch(
+    "deny-without-times",
+    "merge",
+    f"{_PATH}/diff:two/approval",
+    {"status": {"conditions": [{"type": "Failed", "status": "True"}, {"type": "Denied", "status": "True"}]}},
+)
 CERTIFICATES.patch("unapprove", "merge", f"{_PATH}/diff-one/approval", {"status": {"conditions": []}}, 422)
 CERTIFICATES.patch(
     "approved-stays", "merge", f"{_PATH}/diff-one/status", _conditions("Approved", reason="Otherwise")

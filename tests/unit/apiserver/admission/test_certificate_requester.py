@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from podlife.api.codec import Object, format_time
 from podlife.apiserver.admission import AdmissionRequest, Operation
-from podlife.apiserver.admission.certificate_requester import date_conditions, restrict_signers
+from podlife.apiserver.admission.certificate_requester import restrict_signers
 from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.authz import Attributes, Decision
 from podlife.apiserver.resource import Resource
-from podlife.clock import ManualClock
 from podlife.errors import ForbiddenError
 
 REQUESTS = Resource(
@@ -59,30 +57,6 @@ def test_the_permission_is_that_of_the_stored_signer(
         words = f'user not permitted to {verb} requests with signerName "example.com/signer"'
         with pytest.raises(ForbiddenError, match=words):
             admit(subresource, status, *others)
-
-
-def test_conditions_without_times_get_them_and_keep_that_of_a_transition() -> None:
-    before, clock = "2026-01-02T03:04:05Z", ManualClock()
-    now = format_time(clock.now())
-    failed = {"type": "Failed", "status": "True"}
-    old = {**OLD, "status": {"conditions": [failed | {"lastTransitionTime": before}]}}
-    conditions: list[Object] = [
-        dict(failed),
-        {"type": "Approved", "status": "True", "lastUpdateTime": before},
-    ]
-    change = AdmissionRequest(
-        Operation.UPDATE,
-        UserInfo("jane"),
-        REQUESTS,
-        "",
-        "r",
-        subresource="approval",
-        new={**OLD, "status": {"conditions": conditions}},
-        old=old,
-    )
-    date_conditions(clock)(change, lambda key: None)
-    times = [(each["lastUpdateTime"], each["lastTransitionTime"]) for each in conditions]
-    assert times == [(now, before), (before, now)]
 
 
 def test_a_status_that_changes_neither_needs_no_permission() -> None:

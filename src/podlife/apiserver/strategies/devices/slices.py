@@ -62,8 +62,8 @@ class ResourceSliceStrategy(Strategy):
         for counters in obj["spec"].get("sharedCounters") or ():
             _default_counters(counters)
 
-    def set_times(self, obj: Object, now: datetime) -> None:
-        for device in obj["spec"].get("devices") or ():
+    def set_times(self, new: Object, old: Object | None, now: datetime) -> None:
+        for device in new["spec"].get("devices") or ():
             for taint in device.get("taints") or ():
                 taint.setdefault("timeAdded", format_time(now))
 
